@@ -1,0 +1,76 @@
+"""What the commands' arguments have in common, in argparse; a slip is answered with what was probably meant."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Final, NoReturn
+
+from blockgraph.errors import near
+from blockgraph.report import escape
+
+FORMATS: Final = ("full", "concise", "json")
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that exits with 2 on a slip and then says one line about it, not the whole usage."""
+
+    def read(self, words: Sequence[str]) -> argparse.Namespace:
+        """The options in the words of a command line; options may stand before, between and behind files."""
+        options, unknown = self.parse_known_intermixed_args(words)
+        if unknown:
+            if not unknown[0].startswith("-"):
+                self.error(f"`{unknown[0]}` is one argument too many")
+            known = [name for action in self._actions for name in action.option_strings]
+            found = near(unknown[0].partition("=")[0], known)
+            self.error(f"there is no option {unknown[0]}" + (f"; did you mean {found}?" if found else ""))
+        return options
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong and end with exit code 2."""
+        self.exit(2, f"{self.prog}: {escape(message)}\ntry `{self.prog} --help`\n")
+
+
+def command_parser(name: str, summary: str, examples: str) -> Parser:
+    """The parser of one command, with its examples at the end of its help and the options that all commands have."""
+    parser = Parser(
+        prog=f"blockgraph {name}",
+        description=summary,
+        epilog=f"examples:\n{examples}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    help = "give a dim or a constant of the spec another value (may be repeated)"
+    parser.add_argument("--set", action="append", default=[], type=setting, metavar="NAME=VALUE", help=help)
+    help = "full: for reading; concise: one line per finding; json: one document for a program"
+    parser.add_argument("--format", choices=FORMATS, default="full", help=help)
+    return parser
+
+
+def setting(text: str) -> tuple[str, str]:
+    """`NAME=VALUE` as a pair."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip().isidentifier() or not value.strip():
+        raise argparse.ArgumentTypeError(f"write NAME=VALUE, as in C=64, not {text!r}")
+    return name.strip(), value.strip()
+
+
+def whole(text: str, least: int) -> int:
+    """A whole number of at least `least`."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = least - 1
+    if number < least:
+        raise argparse.ArgumentTypeError(f"a whole number from {least} on is expected, not {text!r}")
+    return number
+
+
+def size(text: str) -> int:
+    """The length of an axis."""
+    return whole(text, 1)
+
+
+def seed(text: str) -> int:
+    """The seed of a random generator."""
+    return whole(text, 0)

@@ -1,0 +1,125 @@
+"""`compare`: run two specs, or a spec and a saved trace, and name the first value where they part."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import TYPE_CHECKING, Any
+
+from blockgraph.cli.arguments import Parser
+from blockgraph.cli.runs import add_arguments, arrays_of, values_of
+from blockgraph.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    from blockgraph.compare import Comparison, Difference
+
+SUMMARY = "run two specs, or a spec and a saved trace, and name the first value that differs"
+EXAMPLES = """\
+  blockgraph compare specs/pre_norm.yaml mine.yaml
+  blockgraph compare specs/models/gpt2.yaml reference.npz --checkpoint DIR --input tokens=ids.npy
+  blockgraph compare a.yaml b.yaml --rtol 1e-6 --format json
+
+Both run on the same inputs and the same parameters. `own` is what is left of a difference when the step is computed
+from the other run's values just before it: 0 means that it is inherited.
+"""
+ARRAYS = (".npz", ".safetensors")
+SHOWN = 12
+TIGHT = {"float64": 1e-9, "float32": 1e-5}
+
+
+def arguments(parser: Parser) -> None:
+    """The two runs, what they run on, and how close they must be."""
+    parser.add_argument("first", metavar="A", help="a spec file")
+    parser.add_argument("second", metavar="B", help="a spec file, or a saved trace (.npz or .safetensors)")
+    add_arguments(parser)
+    help = "largest relative difference that counts as equal (default: 1e-9, in float32 1e-5)"
+    parser.add_argument("--rtol", type=float, metavar="R", help=help)
+
+
+def main(options: Namespace, terminal: Terminal) -> int:
+    """Compare and report; exit 1 when they differ."""
+    from blockgraph.api import Program
+    from blockgraph.cli.specs import examine
+    from blockgraph.compare import compare
+
+    one = examine(options.first, values_of(options))
+    if not one.ok or one.checked is None or one.checked.graph is None:
+        return terminal.failed(one.findings, one.lines)
+    program = Program(one.checked.spec, one.checked.graph, one.findings)
+    inputs, params = arrays_of(program, options)
+    reference = _reference(options, inputs, params, terminal)
+    if isinstance(reference, int):
+        return reference
+    comparison = compare(program.flat, program.tape(inputs, params), reference)
+    rtol = TIGHT[options.dtype] if options.rtol is None else options.rtol
+    return _report(comparison, rtol, options, terminal)
+
+
+def _reference(options: Namespace, inputs: Any, params: Any, terminal: Terminal) -> Any:
+    """The other run's values by name, or the exit code that ends the command."""
+    from blockgraph.api import Program
+    from blockgraph.cli.array_files import read_arrays
+    from blockgraph.cli.specs import examine
+
+    if options.second.endswith(ARRAYS):
+        return read_arrays(options.second)
+    other = examine(options.second, values_of(options))
+    if not other.ok or other.checked is None or other.checked.graph is None:
+        return terminal.failed(other.findings, other.lines)
+    return dict(Program(other.checked.spec, other.checked.graph, other.findings).trace(inputs, params))
+
+
+def _report(comparison: Comparison, rtol: float, options: Namespace, terminal: Terminal) -> int:
+    first = comparison.first(rtol)
+    if not comparison.differences:
+        options.usage("the two runs have no named value in common")
+    if terminal.format == "json":
+        terminal.document(_document(comparison, first, rtol))
+    elif first is None:
+        terminal.data(f"no difference in {len(comparison.differences)} values (rtol {rtol:g})\n")
+    else:
+        terminal.data(_text(comparison, first, rtol, terminal))
+    return 0 if first is None else 1
+
+
+def _document(comparison: Comparison, first: Difference | None, rtol: float) -> dict[str, Any]:
+    return {
+        "ok": first is None,
+        "rtol": rtol,
+        "first": None if first is None else _row(first),
+        "differences": [_row(one) for one in comparison.differences if one.beyond(rtol)],
+        "compared": len(comparison.differences),
+        "only_first": list(comparison.only_first),
+        "only_second": list(comparison.only_second),
+    }
+
+
+def _row(one: Difference) -> dict[str, Any]:
+    def number(value: float | None) -> float | str | None:
+        return str(value) if value is not None and value == float("inf") else value
+
+    return {
+        "name": one.name,
+        "op": one.op,
+        "absolute": number(one.absolute),
+        "relative": number(one.relative),
+        "own": number(one.own),
+        "shapes": None if one.shapes is None else [list(shape) for shape in one.shapes],
+    }
+
+
+def _text(comparison: Comparison, first: Difference, rtol: float, terminal: Terminal) -> str:
+    from blockgraph.tables import Column, table
+
+    beyond = [one for one in comparison.differences if one.beyond(rtol)]
+    where = f", line {first.place.start.line}" if first.place is not None else ""
+    head = f"the runs part at {first.name} ({first.op}{where})"
+    if first.shapes is not None:
+        head += f": shapes {first.shapes[0]} and {first.shapes[1]}"
+    rows = [
+        (one.name, one.op, f"{one.absolute:.3g}", f"{one.relative:.3g}", "?" if one.own is None else f"{one.own:.3g}")
+        for one in beyond[:SHOWN]
+    ]
+    columns = [Column("value"), Column("op"), *(Column(name, right=True) for name in ("absolute", "relative", "own"))]
+    more = f"\n{len(beyond) - SHOWN} more values differ\n" if len(beyond) > SHOWN else ""
+    shown = terminal.console.shown
+    return f"{shown(head)}\n\n{table(columns, rows, terminal.console, terminal.width)}{more}"

@@ -1,0 +1,75 @@
+"""Specs as a command line names them: files, and `-` for standard input, each checked with the values that are set."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from blockgraph.api import Checked, check
+from blockgraph.errors import BlockgraphError, Finding, in_file_order
+from blockgraph.source import decode, parse, read
+from blockgraph.source.tree import BREAK, BYTE_LIMIT
+from blockgraph.spec import from_document, setting
+
+STDIN = "<stdin>"
+
+
+@dataclass(frozen=True)
+class Examined:
+    """One spec and what was found in it; `checked` is None if it could not be read."""
+
+    path: str
+    checked: Checked | None
+    findings: tuple[Finding, ...]
+    content: bytes | None = field(default=None, repr=False)
+
+    @property
+    def ok(self) -> bool:
+        """Whether it can be worked with."""
+        return self.checked is not None and self.checked.ok and self.checked.graph is not None
+
+    def lines(self, path: str, number: int) -> str | None:
+        """A line of the spec as it was read; of a file that could not be read, as far as it is text."""
+        if path != self.path:
+            return None
+        if self.checked is not None:
+            return self.checked.spec.document.line(number)
+        lines = self._lines()
+        return lines[number - 1] if 0 < number <= len(lines) else None
+
+    def _lines(self) -> Sequence[str]:
+        content = self.content
+        if content is None and os.path.isfile(self.path):  # a pipe gives its text only once
+            with open(self.path, "rb") as file:
+                content = file.read(BYTE_LIMIT)
+        if content is None or b"\0" in content:
+            return ()
+        return BREAK.split(content.decode("utf-8-sig", "replace"))
+
+
+def values(settings: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """`--set` options as values by name; the last of equal names counts."""
+    return {name: setting(text) for name, text in settings}
+
+
+def examine(name: str, given: Mapping[str, Any]) -> Examined:
+    """Read and check one spec; what is wrong with it comes in the result."""
+    content = _standard_input() if name == "-" else None
+    path = STDIN if name == "-" else name
+    try:
+        document = read(name) if content is None else parse(decode(content, path), path)
+        spec = from_document(document)
+        checked = check(spec.with_values(given) if given else spec)
+    except BlockgraphError as error:
+        return Examined(path, None, in_file_order(error.findings), content)
+    return Examined(path, checked, checked.findings, content)
+
+
+def _standard_input() -> bytes:
+    if sys.stdin is None:
+        return b""
+    stream = getattr(sys.stdin, "buffer", None)
+    return stream.read(BYTE_LIMIT + 1) if stream is not None else sys.stdin.read().encode("utf-8", "surrogateescape")

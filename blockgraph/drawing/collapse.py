@@ -1,0 +1,245 @@
+"""Graph -> Diagram: a part becomes one box, a block or a stack a plate, an op in an equation a box of its own.
+
+Parameters and numbers are no boxes; they are written beside the op that takes them (`× a`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from blockgraph.drawing.diagram import FIGURE, Box, Diagram, Plate, Wire
+from blockgraph.drawing.fold import Fold, folds
+from blockgraph.graph import Graph, Node, Repeat, Scope
+from blockgraph.op import Op
+
+PLATES: Final = frozenset({"block", "stack"})
+OPS_LIKE_PARTS: Final = {"attend": "attention"}
+SIGNS: Final = frozenset({"+", "−", "×", "÷", "@", "**", "<", "<=", ">", ">=", "==", "!="})
+BRIEF: Final = 32  # characters of an operand beside its op
+
+Value = Wire | str
+"""What a value is in the drawing: a wire, or the text of a parameter or number."""
+Walk = Generator["Walk", Any, Any]
+
+
+def collapse(graph: Graph, *, expand: bool = False) -> Diagram:
+    """The diagram of a graph at the level of sublayers; `expand` writes stacks out layer by layer."""
+    diagram = Diagram(plates=[Plate(None, graph.name, kind="figure")])
+    outputs = _run(_Collapse(diagram, graph.dims, expand).walk(graph, {}, _frame(diagram, graph)))
+    for port, value in zip(graph.outputs, outputs, strict=True):
+        wire = value if isinstance(value, Wire) else _made(diagram.add(Box(value)), graph, port.value)
+        diagram.add(Box(port.name, "output", inputs=(wire,)))
+    return diagram
+
+
+def _frame(diagram: Diagram, graph: Graph) -> int:
+    """A plate around a lone block; a model, made of blocks and stacks, has plates enough."""
+    made_of_plates = any(isinstance(node.op, Repeat) or block_scopes(graph, node.scope) for node in graph.nodes)
+    return FIGURE if made_of_plates else diagram.frame(Plate(FIGURE))
+
+
+def _run(walk: Walk) -> Any:
+    """Run generators that wait for generators: stacks in stacks without recursion."""
+    waiting, answer = [walk], None
+    while waiting:
+        try:
+            waiting.append(waiting[-1].send(answer))
+            answer = None
+        except StopIteration as done:
+            waiting.pop()
+            answer = done.value
+    return answer
+
+
+class _Collapse:
+    """The diagram being written."""
+
+    def __init__(self, diagram: Diagram, dims: Mapping[str, int], expand: bool) -> None:
+        self.diagram, self.dims, self.expand = diagram, dims, expand
+
+    def walk(self, graph: Graph, known: dict[int, Value], plate: int) -> Walk:
+        """Draw the nodes of a graph inside a plate; returns its outputs. `known` holds its inputs, if any."""
+        plates: dict[str, int] = {}
+        calls = _calls(graph)
+        for node in graph.nodes:
+            inner = self.plate(graph, node.scope, plate, plates)
+            leaf = leaf_scope(graph, node.scope)
+            if node.op.name == "input":
+                self.input(graph, node, known)
+            elif isinstance(node.op, Repeat):
+                outputs = yield self.stack(graph, node.op, [known[value] for value in node.inputs], inner)
+                known.update(_seen(graph, node.outputs, outputs))
+            elif node.op.name in ("param", "constant"):
+                known[node.outputs[0]] = _source_text(node, inside=leaf is not None)
+            elif leaf is None:
+                self.op(graph, node, known, inner)
+            elif node.outputs[0] not in known:
+                self.part(graph, leaf, calls[leaf], known, inner)
+        return [known[port.value] for port in graph.outputs]
+
+    def plate(self, graph: Graph, key: str, plate: int, plates: dict[str, int]) -> int:
+        """The innermost plate of a scope, made when first met."""
+        for outer in block_scopes(graph, key):
+            if outer not in plates:
+                scope = graph.scopes[outer]
+                plates[outer] = self.diagram.frame(Plate(plate, scope.title or scope.path, _use(outer, scope)))
+            plate = plates[outer]
+        return plate
+
+    def input(self, graph: Graph, node: Node, known: dict[int, Value]) -> None:
+        """An input of the main module; inputs of a block are known already."""
+        value = node.outputs[0]
+        if value not in known:
+            known[value] = _made(self.diagram.add(Box(node.op.label(), "input")), graph, value)
+
+    def part(self, graph: Graph, key: str, call: list[Node], known: dict[int, Value], plate: int) -> None:
+        """All nodes of one call as one box."""
+        made = {value for node in call for value in node.outputs}
+        read = dict.fromkeys(value for node in call for value in node.inputs if value not in made)
+        wires = [known[value] for value in read if value in known]
+        scope = graph.scopes[key]
+        details = (*filter(None, (scope.detail,)), *_use(key, scope))
+        inputs = tuple(dict.fromkeys(wire for wire in wires if isinstance(wire, Wire)))
+        box = self.diagram.add(Box(scope.title or scope.path, "box", scope.family, details, inputs, plate))
+        known.update((value, _made(box, graph, value)) for value in sorted(made))
+
+    def op(self, graph: Graph, node: Node, known: dict[int, Value], plate: int) -> None:
+        """One op of an equation: a box, a circle or, of parameters and numbers alone, just text."""
+        assert isinstance(node.op, Op)
+        values = [known[value] for value in node.inputs]
+        if not any(isinstance(value, Wire) for value in values):
+            known.update((value, _bare_text(node, [str(value) for value in values])) for value in node.outputs)
+            return
+        box = self.diagram.add(op_box(node.op, values, plate))
+        known.update((value, _made(box, graph, value)) for value in node.outputs)
+
+    def stack(self, graph: Graph, repeat: Repeat, values: list[Value], plate: int) -> Walk:
+        """The plates of a stack, each fed by the one below; returns the outputs of the last."""
+        outputs: list[Value] = [values[carried or 0] for carried in repeat.carried]
+        for fold in folds(repeat, self.dims, expand=self.expand):
+            inner = self.diagram.frame(Plate(plate, fold.title, fold.details, "stack" if _many(fold) else "block"))
+            for body, name in fold.members:
+                member = inner if len(fold.members) == 1 else self.diagram.frame(Plate(inner, name))
+                block = repeat.bodies[body]
+                inputs = _seen(block, (port.value for port in block.inputs), values)
+                outputs = yield self.walk(block, inputs, member)
+                values = _carry(repeat, values, outputs)
+        return outputs
+
+
+def _made(box: int, graph: Graph, value: int) -> Wire:
+    shape = graph.types[value].shape
+    return Wire(box, shape, shape)
+
+
+def _seen(graph: Graph, names: Iterable[int], values: Iterable[Value]) -> dict[int, Value]:
+    """Values that come from another graph, with their shapes as this one tells them."""
+    pairs = zip(names, values, strict=True)
+    return {name: replace(v, seen=graph.types[name].shape) if isinstance(v, Wire) else v for name, v in pairs}
+
+
+def _carry(repeat: Repeat, values: list[Value], outputs: list[Value]) -> list[Value]:
+    """The inputs of the next layer."""
+    values = list(values)
+    for output, carried in zip(outputs, repeat.carried, strict=True):
+        if carried is not None:
+            values[carried] = output
+    return values
+
+
+def _many(fold: Fold) -> bool:
+    return "×" in fold.title
+
+
+def block_scopes(graph: Graph, key: str) -> list[str]:
+    """The blocks around a node, outermost first, up to the part that collapses."""
+    found = []
+    for outer in _scopes(graph, key):
+        if graph.scopes[outer].family not in PLATES:
+            break
+        if graph.scopes[outer].family == "block":
+            found.append(outer)
+    return found
+
+
+def leaf_scope(graph: Graph, key: str) -> str | None:
+    """The outermost part around a node that is drawn as one box."""
+    return next((outer for outer in _scopes(graph, key) if graph.scopes[outer].family not in PLATES), None)
+
+
+def _scopes(graph: Graph, key: str) -> list[str]:
+    """The keys of the scopes around a node, outermost first."""
+    steps = key.split(".")
+    keys = (".".join(steps[: end + 1]) for end in range(len(steps)))
+    return [outer for outer in keys if outer and outer in graph.scopes]
+
+
+def _calls(graph: Graph) -> dict[str, list[Node]]:
+    """The nodes of each part that is drawn as one box, parameters and numbers left out."""
+    found: dict[str, list[Node]] = {}
+    for node in graph.nodes:
+        leaf = leaf_scope(graph, node.scope)
+        if leaf is not None and node.op.name not in ("param", "constant"):
+            found.setdefault(leaf, []).append(node)
+    return found
+
+
+def _use(key: str, scope: Scope) -> tuple[str, ...]:
+    """What says that a part is used more than once: `ff · use 2 of 2, shared parameters`."""
+    if scope.calls < 2:
+        return ()
+    number = key.rpartition("#")[2] if "#" in key.rpartition(".")[2] else "1"
+    return (f"{scope.path} · use {number} of {scope.calls}, shared parameters",)
+
+
+def op_box(op: Op, values: list[Value], plate: int) -> Box:
+    """The box of an op that stands in an equation."""
+    wires = tuple(value for value in values if isinstance(value, Wire))
+    bare = [value for value in values if isinstance(value, str)]
+    sign = symbol(op)
+    if sign and len(values) == 2 and not bare:
+        return Box(sign, "circle" if len(sign) == 1 else "pill", "operator", (), wires, plate, direct=True)
+    if sign and len(values) == 2 and len(bare) == 1:
+        text = f"{bare[0]} {sign} ·" if isinstance(values[0], str) and sign not in "+×" else f"{sign} {bare[0]}"
+        family = "linear" if sign == "@" else "operator"
+        return Box(text, "pill", family, (), wires, plate, direct=True)
+    if sign:
+        return Box(sign, "pill", "operator", (), wires, plate, direct=True)
+    label = op.label()
+    pattern = (label.removeprefix(f"{op.name} ").replace("->", "→"),) if "->" in label else ()
+    details = (*pattern, f"with {', '.join(bare)}") if bare else pattern
+    family = "norm" if op.role == "norm" else OPS_LIKE_PARTS.get(op.name, "linear" if bare else "other")
+    return Box(op.name if pattern else label, "box", family, details, wires, plate, direct=True)
+
+
+def symbol(op: Op) -> str:
+    """The sign of an op that is written between its operands, or nothing."""
+    label = op.label()
+    return label if label in SIGNS else ""
+
+
+def _source_text(node: Node, *, inside: bool) -> str:
+    """A parameter by its name, one inside a part by the part's name too; a number as it is written."""
+    assert isinstance(node.op, Op)
+    path = str(getattr(node.op, "path", ""))
+    return _brief(".".join(path.split(".")[-2:]) if inside else node.op.label())
+
+
+def _bare_text(node: Node, operands: list[str]) -> str:
+    """A value made of parameters and numbers alone, as in the equation."""
+    assert isinstance(node.op, Op)
+    sign, label = symbol(node.op), node.op.label()
+    if sign and len(operands) == 2:
+        return _brief(f"{operands[0]} {sign} {operands[1]}")
+    if sign:
+        return _brief(f"{sign}{operands[0]}")
+    if label == "T" or label.startswith("["):
+        return _brief(f"{operands[0]}{'.T' if label == 'T' else label}")
+    name = node.op.name if "->" in label else label
+    return _brief(f"{name}({', '.join(operands)})")
+
+
+def _brief(text: str) -> str:
+    return text if len(text) <= BRIEF else f"{text[: BRIEF - 1]}…"

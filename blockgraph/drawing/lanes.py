@@ -1,0 +1,56 @@
+"""Lanes for vertical lines: what overlaps gets lanes of its own, and what is outside a plate stays clear of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from blockgraph.drawing.diagram import Box, Diagram
+
+Span = tuple[int, int]
+"""A stretch of the diagram, from box to box."""
+Key = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A vertical line or column: over which stretch, and the innermost plate that holds all of it."""
+
+    key: Key
+    span: Span
+    plate: int
+
+
+def pack(items: Sequence[Item], diagram: Diagram, boxes: Sequence[Box]) -> dict[Key, int]:
+    """A lane per item, 0 the nearest to the spine.
+
+    Items in inner plates come first, then short ones, then in the order given; items on one lane at most touch.
+    """
+    extents = _extents(diagram, boxes)
+    taken: list[list[Span]] = []
+    reach: dict[int, int] = {}  # the outermost lane that each plate holds
+    found: dict[Key, int] = {}
+    for item in sorted(items, key=lambda item: (-diagram.depth(item.plate), item.span[1] - item.span[0])):
+        around = set(diagram.around(item.plate))
+        passed = [reach[plate] for plate in reach if plate not in around and _overlap(extents[plate], item.span)]
+        lane = max(passed, default=-1) + 1
+        while lane < len(taken) and any(_overlap(span, item.span) for span in taken[lane]):
+            lane += 1
+        taken += [[] for _ in range(lane + 1 - len(taken))]
+        taken[lane].append(item.span)
+        found[item.key] = lane
+        reach |= {plate: max(lane, reach.get(plate, 0)) for plate in around}
+    return found
+
+
+def _extents(diagram: Diagram, boxes: Sequence[Box]) -> dict[int, Span]:
+    """The first and the last box of each plate."""
+    found: dict[int, Span] = {}
+    for index, box in enumerate(boxes):
+        for plate in diagram.around(box.plate):
+            found[plate] = (found.get(plate, (index, index))[0], index)
+    return found
+
+
+def _overlap(left: Span, right: Span) -> bool:
+    return left[0] < right[1] and right[0] < left[1]

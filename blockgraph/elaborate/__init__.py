@@ -1,0 +1,98 @@
+"""Spec to graph: the only evaluator of equations, and the check of every shape on the way.
+
+A fault costs one finding: its value is unknown from there on, and the unknown shape fits everything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from blockgraph.dims import Dim
+from blockgraph.elaborate.body import MAX_NODES, Body, Session, TooLarge
+from blockgraph.elaborate.env import Env, build
+from blockgraph.elaborate.instance import ModuleInstance
+from blockgraph.elaborate.items import Fault, Ref
+from blockgraph.elaborate.unused import report_unused
+from blockgraph.errors import Finding
+from blockgraph.graph import Graph, GraphBuilder, Port
+from blockgraph.module import Module, PartDecl, Report
+from blockgraph.ops.leaf import Input
+from blockgraph.spec import Spec
+from blockgraph.syntax import Name, walk
+
+
+@dataclass(frozen=True)
+class Elaborated:
+    """The graph of the main module, and everything found on the way. None when there is no main module."""
+
+    graph: Graph | None
+    findings: tuple[Finding, ...]
+
+
+def elaborate(spec: Spec) -> Elaborated:
+    """Work out the main module and check every block of the file."""
+    report = Report(list(spec.findings))
+    session = Session(spec, report, build(spec, report))
+    try:
+        graph = _graph_of(session, spec.modules[spec.main]) if spec.main in spec.modules else None
+        called = session.called | {spec.main}
+        for name, module in spec.modules.items():
+            if name not in called:
+                _graph_of(session, module)
+        kept = session.conditions.check(session.env.numbers, report, session.repeats)
+    except TooLarge:
+        place = spec.document.value(())
+        report.add(
+            "BG018", f"the graph has more than {MAX_NODES} distinct steps", place, "repeat a block with a stack instead"
+        )
+        return Elaborated(None, report.in_order)
+    report_unused(spec, report)
+    if graph is not None:
+        graph = replace(graph, conditions=kept)
+    return Elaborated(graph, report.in_order)
+
+
+def _graph_of(session: Session, module: Module) -> Graph:
+    """The graph of one module by itself, its inputs as declared."""
+    spec = session.spec
+    builder = GraphBuilder(spec.name or module.name)
+    body = Body(session, builder)
+    env = replace(session.env, free=_free_symbols(module, session.env))
+    decl = PartDecl(module.name, module.name, {}, module.path)
+    main = ModuleInstance(body, decl, "", env, module=module)
+    ports, values = [], {}
+    for one in module.inputs:
+        dims = [env.size(axis) for axis in one.dims]
+        below = env.size(one.below) if one.below is not None else None
+        builder.place = spec.document.key(one.path)
+        if any(dim is None for dim in dims):
+            values[one.name] = body.unknown(one.name)
+            continue
+        shape = tuple(dim for dim in dims if dim is not None)
+        (value,) = body.node(Input(one.name, shape, one.dtype))
+        values[one.name] = Ref(value)
+        ports.append(Port(one.name, value, below))
+    session.open_blocks.append(module.name)
+    refs = main.run_module(values, env, "", 0)
+    session.open_blocks.pop()
+    outputs = [Port(name, ref.value) for name, ref in zip(module.outputs, refs, strict=True)]
+    return builder.finish(ports, outputs, main.draws(), dims=dict(session.env.numbers))
+
+
+def _free_symbols(module: Module, env: Env) -> dict[str, Dim]:
+    """Symbols that only an input's shape introduces: bound at every call."""
+    free: dict[str, Dim] = {}
+    for one in module.inputs:
+        for axis in one.dims:
+            for node in walk(axis.expr):
+                if isinstance(node, Name) and _is_unknown(env, node):
+                    free[node.name] = Dim(node.name)
+    return free
+
+
+def _is_unknown(env: Env, node: Name) -> bool:
+    try:
+        env.name(node)
+    except Fault:
+        return True
+    return False

@@ -1,0 +1,129 @@
+"""What must hold for the numbers: whole sizes and bounds, each with the place it comes from.
+
+They are collected while shapes are worked out, checked where the numbers are known and listed where not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from blockgraph.dims import Dim, Divides
+from blockgraph.errors import Place
+from blockgraph.graph import Condition
+from blockgraph.module import Report
+from blockgraph.op import Need
+
+
+@dataclass(slots=True)
+class Conditions:
+    """The conditions found so far; the first place that needs one is the one that is told."""
+
+    found: dict[tuple[str, str, str], Condition] = field(default_factory=dict)
+    nouns: dict[tuple[str, str, str], str] = field(default_factory=dict)
+    seen: set[Dim] = field(default_factory=set)
+
+    def whole(self, dim: Dim, place: Place, noun: str = "") -> None:
+        """`dim` is used as a size, so it must be a whole number. `noun` is what the divisor counts."""
+        if dim in self.seen:
+            return
+        self.seen.add(dim)
+        for divides in dim.conditions():
+            self._add(Condition(str(divides), divides.divisor, divides.dividend, "divides", place), noun)
+
+    def need(self, need: Need, place: Place) -> None:
+        """A bound or a divisibility that an op asks for."""
+        if need.relation == "divides":
+            text = f"{need.smaller} divides {need.larger}"
+            self._add(Condition(text, need.smaller, need.larger, need.relation, place), "")
+            return
+        smaller, larger = _sides(need.larger - need.smaller)
+        self._add(Condition(f"{smaller} <= {larger}", smaller, larger, need.relation, place), "")
+
+    def _add(self, condition: Condition, noun: str) -> None:
+        key = (str(condition.smaller), str(condition.larger), condition.relation)
+        if key not in self.found:
+            self.found[key] = condition
+            self.nouns[key] = noun
+
+    def _follows(self, condition: Condition) -> bool:
+        """Whether it always holds, or follows from another: `H divides C*G` from `H divides C`."""
+        if condition.relation == "at most" and condition.smaller == 0:
+            return all(factor > 0 for _, factor in condition.larger.terms)
+        if condition.relation != "divides" or len(condition.smaller.terms) != 1:
+            return False
+        quotient = condition.larger / condition.smaller
+        if not quotient.conditions():
+            return True
+        same = (one for one in self.found.values() if one.relation == "divides" and one.smaller == condition.smaller)
+        smaller = [one for one in same if one is not condition and len(one.larger.terms) == 1]
+        return any(not (condition.larger / one.larger).conditions() for one in smaller)
+
+    def check(self, numbers: Mapping[str, int], report: Report, repeats: Mapping[str, Dim]) -> tuple[Condition, ...]:
+        """Report what does not hold; the rest is returned, for the graph to keep. `repeats` are layer counts."""
+        kept = []
+        for key, condition in self.found.items():
+            if self._follows(condition):
+                continue
+            holds = condition.holds(dict(numbers))
+            if holds is False and condition.relation == "divides":
+                _report_remainder(condition, self.nouns[key], numbers, report, repeats)
+            elif holds is False:
+                report.add("BG109", exceeded(condition, numbers), condition.place)
+            elif condition.smaller.symbols | condition.larger.symbols:
+                kept.append(replace(condition))
+        return tuple(kept)
+
+
+def _sides(room: Dim) -> tuple[Dim, Dim]:
+    """`room >= 0` with every term on the side where it is positive: T + 2 <= L + 2 is T <= L."""
+    smaller, larger = Dim(0), Dim(0)
+    for monomial, factor in room.terms:
+        term = Dim(abs(Fraction(factor)))
+        for symbol, power in monomial:
+            term = term * Dim(symbol) ** power
+        smaller, larger = (smaller + term, larger) if factor < 0 else (smaller, larger + term)
+    return smaller, larger
+
+
+def valued(dim: Dim, numbers: Mapping[str, int]) -> str:
+    """A dim with its number where that says more: `4*C = 3072`."""
+    text = str(dim)
+    if not dim.symbols or dim.symbols - numbers.keys():
+        return text
+    value = dim.evaluate({symbol: numbers[symbol] for symbol in dim.symbols})
+    return f"{text} = {value}"
+
+
+def exceeded(condition: Condition, numbers: Mapping[str, int]) -> str:
+    """A bound that does not hold: `T = 513 exceeds L = 512`."""
+    return f"{valued(condition.smaller, numbers)} exceeds {valued(condition.larger, numbers)}"
+
+
+def _report_remainder(
+    condition: Condition, noun: str, numbers: Mapping[str, int], report: Report, repeats: Mapping[str, Dim]
+) -> None:
+    divides = Divides(condition.smaller, condition.larger)
+    small, large = (int(dim.evaluate(dict(numbers))) for dim in (condition.smaller, condition.larger))
+    remainder = divides.remainder(numbers)
+    message = (
+        f"{valued(condition.smaller, numbers)} does not divide {valued(condition.larger, numbers)}: "
+        f"{large} / {small} leaves {remainder}"
+    )
+    help = f"nearest {noun or 'numbers'} that divide {large}: {' and '.join(map(str, _nearest(small, large)))}"
+    for name, count in repeats.items():
+        if not count.symbols - numbers.keys():
+            layers = int(count.evaluate({s: numbers[s] for s in count.symbols}))
+            if layers > 1 and layers != small and large % layers == 0 and noun == "head counts":
+                told = f"{count} = {layers}" if count.symbols else f"{layers} of `{name}`"
+                help += f"; {told} does divide it: were layers and heads swapped?"
+    report.add("BG103", message, condition.place, help)
+
+
+def _nearest(small: int, large: int) -> list[int]:
+    """The nearest divisor of `large` below and above `small`."""
+    divisors = [n for n in range(1, min(large, 100_000) + 1) if large % n == 0]
+    below = [n for n in divisors if n < small]
+    above = [n for n in divisors if n > small]
+    return [*below[-1:], *above[:1]] or [1]

@@ -1,0 +1,232 @@
+"""Stacks: each distinct layer is worked out once, whatever the number of layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from blockgraph.dims import Dim, show
+from blockgraph.elaborate.body import Body
+from blockgraph.elaborate.frame import Frame
+from blockgraph.elaborate.instance import Argument, Instance, ModuleInstance
+from blockgraph.elaborate.items import UNKNOWN, Ref
+from blockgraph.elaborate.parts import instantiate
+from blockgraph.errors import SpecPath
+from blockgraph.graph import Graph, GraphBuilder, Port, Repeat, Scope, Segment
+from blockgraph.module import PartDecl
+from blockgraph.op import Type
+from blockgraph.ops.leaf import Input
+from blockgraph.read_module import split_use
+from blockgraph.syntax import Call, Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One entry of `of`: a use of a block, and its own number of layers if it has one."""
+
+    decl: PartDecl
+    repeat: Dim | None
+
+
+@dataclass(slots=True)
+class StackInstance(Instance):
+    """A stack; its node is a `Repeat`.
+
+    `share: true` of its own keeps one set for its layers, and a stack inside a layer still has layers of its own;
+    `inherited` is that of a part around it.
+    """
+
+    inherited: bool = False
+    layers: list[Layer] | None = None
+    node: int | None = None
+    signatures: list[tuple[str, ...]] = field(default_factory=list)
+
+    def input_names(self) -> tuple[tuple[str, ...], frozenset[str]]:
+        """The inputs of its blocks."""
+        probe = self._probe()
+        return probe.input_names() if probe is not None else ((), frozenset())
+
+    def _probe(self) -> Instance | None:
+        """An instance of the first layer, asked for its inputs only."""
+        layers = self._layers()
+        if not layers:
+            return None
+        body = Body(self.body.session, GraphBuilder(), in_stack=True)
+        return instantiate(body, layers[0].decl, "", self.env)
+
+    def scope(self, key: str) -> Scope:
+        """A plate."""
+        return Scope(self.path, "stack", self.decl.name, "", "stack", self.calls, self.place)
+
+    def _layers(self) -> list[Layer]:
+        """The entries of `of`; empty after a finding."""
+        if self.layers is None:
+            self.layers = list(self._read_layers())
+        return self.layers
+
+    def _read_layers(self) -> Iterator[Layer]:
+        if self.options is None:
+            return
+        of: Any = getattr(self.options, "of", None)
+        path = (*self.decl.path, "of")
+        document, report = self.env.spec.document, self.env.report
+        entries = [(one, (*path, i)) for i, one in enumerate(of)] if isinstance(of, list) else [(of, path)]
+        for value, where in entries:
+            use = split_use(value, where, document, report, "a layer")
+            if use is None:
+                continue
+            kind, options = use
+            repeat = self._count(options.pop("repeat"), (*where, "repeat")) if "repeat" in options else None
+            yield Layer(PartDecl(self.decl.name, kind, options, where), repeat)
+
+    def _count(self, raw: Any, path: SpecPath) -> Dim | None:
+        item = self.env.item(raw, path)
+        return None if item is UNKNOWN else self.env.as_size(item, path)
+
+    def run(self, frame: Frame, node: Expr, args: Mapping[str, Argument], key: str) -> tuple[Ref, ...]:
+        """Work out one body per entry and add the stack's node."""
+        session = self.body.session
+        layers = self._layers()
+        segments = self._segments(layers)
+        inputs = tuple(ref for ref, _ in args.values())
+        if segments is None or any(self.body.type(ref).shape is None for ref in inputs):
+            for layer in layers if segments is None else ():
+                self._body(layer.decl, args)
+            return (self.body.unknown("stack", *inputs),)
+        bodies = tuple(self._body(layer.decl, args) for layer in layers)
+        if any(body is None for body in bodies):
+            return (self.body.unknown("stack", *inputs),)
+        graphs = tuple(body for body in bodies if body is not None)
+        carried = self._carried(frame, node, graphs, tuple(args))
+        if carried is None:
+            return (self.body.unknown("stack", *inputs),)
+        if None in carried and self._is_empty(segments):
+            lost = graphs[0].outputs[carried.index(None)].name
+            message = f"`{lost}` comes out of no layer: `{self.decl.name}` has 0 layers"
+            frame.report("BG035", message, node, "only what is carried passes an empty stack")
+            return tuple(self.body.unknown("stack", *inputs) for _ in carried)
+        session.repeats[self.decl.name] = sum((segment.count for segment in segments), Dim(0))
+        repeat = Repeat(self.path, graphs, segments, carried, self.share)
+        builder = self.body.builder
+        builder.scope, builder.place = key, frame.locate(node)
+        types = tuple(
+            Type(graphs[0].types[port.value].shape, graphs[0].types[port.value].dtype) for port in graphs[0].outputs
+        )
+        outputs = builder.append(repeat, (ref.value for ref in inputs), types)
+        self.node = builder.nodes[-1].id
+        return tuple(Ref(value) for value in outputs)
+
+    def _segments(self, layers: list[Layer]) -> tuple[Segment, ...] | None:
+        """Which layer has which body; None after a finding."""
+        total = getattr(self.options, "repeat", None)
+        own = [layer.repeat for layer in layers]
+        place = self.place
+        if not layers:
+            return None
+        if all(repeat is None for repeat in own):
+            if total is None and "repeat" in self.decl.options:
+                return None
+            if total is None:
+                self._complain("BG021", "`repeat` is required for `stack`", place, "add `repeat: ...`")
+                return None
+            return (Segment(tuple(range(len(layers))), total),)
+        if any(repeat is None for repeat in own):
+            self._complain(
+                "BG033", "some layers have their own `repeat` and some have none", place, "give each one, or none"
+            )
+            return None
+        if total is not None:
+            help = "leave out the one of the stack"
+            self._complain(
+                "BG033",
+                "`repeat` stands on the stack and on its layers",
+                self.env.spec.document.key(self.decl.option("repeat")),
+                help,
+            )
+            return None
+        return tuple(Segment((index,), repeat) for index, repeat in enumerate(own) if repeat is not None)
+
+    def _is_empty(self, segments: tuple[Segment, ...]) -> bool:
+        total = sum((segment.count for segment in segments), Dim(0))
+        numbers = self.body.session.env.numbers
+        return not total.symbols - numbers.keys() and total.evaluate(numbers) == 0
+
+    def _complain(self, code: str, message: str, place: Any, help: str) -> None:
+        self.env.report.add(code, message, place, help)
+
+    def _body(self, decl: PartDecl, args: Mapping[str, Argument]) -> Graph | None:
+        """The graph of one layer over inputs of the stack's types; None if its output is unknown."""
+        builder = GraphBuilder(decl.kind)
+        body = Body(self.body.session, builder, in_stack=True)
+        layer = instantiate(body, decl, "", self.env, share=self.inherited)
+        names, _ = layer.input_names()
+        ports = []
+        values: dict[str, Ref] = {}
+        for name, (ref, _) in args.items():
+            given = self.body.type(ref)
+            builder.place = self.place
+            (value,) = body.node(Input(name, given.shape or (), given.dtype))
+            values[name] = Ref(value)
+            ports.append(Port(name, value))
+        outer = Frame(body, "", 0, self.env.name, lambda _: None, (), {decl.name: layer})
+        refs = _run_layer(layer, outer, decl, values)
+        if any(body.type(ref).shape is None for ref in refs):
+            return None
+        outputs = layer.module.outputs if isinstance(layer, ModuleInstance) and layer.module else (names[0],)
+        found = tuple(Port(name, ref.value) for name, ref in zip(outputs, refs, strict=True))
+        return builder.finish(ports, found, layer.draws())
+
+    def _carried(
+        self, frame: Frame, node: Expr, graphs: tuple[Graph, ...], names: tuple[str, ...]
+    ) -> tuple[int | None, ...] | None:
+        """Which output becomes which input of the next layer; None after a finding."""
+        carried: tuple[int | None, ...] | None = None
+        for graph in graphs:
+            outputs = tuple(port.name for port in graph.outputs)
+            found = tuple(names.index(name) if name in names else None for name in outputs)
+            if all(index is None for index in found):
+                help = f"call the result `{names[0]}`, as the input"
+                frame.report(
+                    "BG035",
+                    f"nothing is carried from layer to layer: `{graph.name}` returns {', '.join(outputs)}",
+                    node,
+                    help,
+                )
+                return None
+            if carried is not None and carried != found:
+                frame.report(
+                    "BG035", "the blocks of the stack return different values", node, "give them the same outputs"
+                )
+                return None
+            carried = found
+            for port, index in zip(graph.outputs, found, strict=True):
+                if index is not None and not self._stackable(frame, node, graph, port, graph.inputs[index]):
+                    return None
+        return carried
+
+    def _stackable(self, frame: Frame, node: Expr, graph: Graph, out: Port, into: Port) -> bool:
+        """Whether a layer's output may be the next layer's input."""
+        before, after = graph.types[into.value], graph.types[out.value]
+        if before.shape == after.shape and before.dtype == after.dtype:
+            return True
+        shapes = f"`{into.name}` goes in as {show(before.shape)} and comes out as {show(after.shape)}"
+        message = f"`{graph.name}` cannot be stacked: {shapes}"
+        frame.report("BG110", message, node, "a stacked block returns the shape it was given")
+        return False
+
+    def draws(self) -> Iterator[str | int]:
+        """The stack's node, which draws layer by layer."""
+        if self.node is not None:
+            yield self.node
+
+
+def _run_layer(layer: Instance, outer: Frame, decl: PartDecl, values: dict[str, Ref]) -> tuple[Ref, ...]:
+    """Call the layer by itself, its names standing at the top of the body."""
+    call = Call(0, 0, decl.name, ())
+    args = {name: (ref, call) for name, ref in values.items()}
+    outer.place = layer.place
+    if isinstance(layer, ModuleInstance):
+        layer.calls += 1
+        return layer.run(outer, call, args, "")
+    return layer.run(outer, call, args, outer.body.open_scope("", decl.kind, layer.scope))

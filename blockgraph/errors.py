@@ -1,0 +1,125 @@
+"""Findings: every complaint blockgraph makes, with its place, both sides of the conflict and a remedy.
+
+Nothing below this module exists: it imports only the standard library, so that every other part can
+report without pulling in the rest.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+Severity = Literal["error", "warning", "note"]
+SpecPath = tuple[str | int, ...]
+
+
+class Position(NamedTuple):
+    """A point in a text file; lines and columns count from 1, columns in characters."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A stretch of a spec file: `start` inclusive, `end` exclusive, and where it is in the data.
+
+    `spec_path` reads like `block.sublayers[2].heads`; it is empty for the file as a whole.
+    """
+
+    path: str
+    start: Position = Position(1, 1)
+    end: Position = Position(1, 1)
+    spec_path: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.start.line}:{self.start.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """A second place that belongs to a finding: where an operand was born, the first of two keys."""
+
+    message: str
+    place: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One complaint: what is wrong, where, what stands against what, and what to do.
+
+    `label` is printed beside the caret under the guilty text; `related` are the other operands.
+    """
+
+    code: str
+    message: str
+    place: Place
+    help: str = ""
+    label: str = ""
+    related: tuple[Related, ...] = ()
+    severity: Severity = "error"
+
+    @property
+    def is_environment(self) -> bool:
+        """Whether the machine, not the spec, is at fault (exit code 2)."""
+        return self.code.startswith("BG9")
+
+    @property
+    def order(self) -> tuple[str, Position, str, str]:
+        """The key by which findings are listed: by file, then by place."""
+        return (self.place.path, self.place.start, self.code, self.message)
+
+
+class BlockgraphError(Exception):
+    """The base of every error raised on purpose; carries all findings."""
+
+    def __init__(self, findings: Iterable[Finding]) -> None:
+        self.findings: tuple[Finding, ...] = tuple(findings)
+        super().__init__(
+            "\n".join(
+                f"{f.code} {f.place}  {f.message}" + (f"\n  help: {f.help}" if f.help else "") for f in self.findings
+            )
+        )
+
+
+class SpecError(BlockgraphError):
+    """The spec is wrong: reading it, its equations or its shapes (BG0xx, BG1xx, BG2xx)."""
+
+
+class InputError(BlockgraphError):
+    """What was given to a run does not fit the spec: arrays, parameters, sizes (BG1xx, BG3xx, BG4xx)."""
+
+
+class EnvironmentFailure(BlockgraphError):
+    """The machine lacks something: a program, a package, memory, a file (BG9xx)."""
+
+
+def spec_path(path: Sequence[str | int]) -> str:
+    """The text of a path into the data: `("block", "sublayers", 2)` is `block.sublayers[2]`."""
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+    return text
+
+
+def near(word: str, choices: Iterable[str]) -> str | None:
+    """The one choice that `word` most likely misspells, or None.
+
+    Case, `-` and `_` do not count, so `LayerNorm` and `layer-norm` are near `layer_norm`.
+    """
+    plain = {choice.replace("_", "").casefold(): choice for choice in choices}
+    key = word.replace("_", "").replace("-", "").casefold()
+    found = difflib.get_close_matches(key, plain, n=1, cutoff=0.76)
+    return plain[found[0]] if found else None
+
+
+def in_file_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings sorted by place, each once."""
+    return tuple(sorted(dict.fromkeys(findings), key=lambda finding: finding.order))
+
+
+def at(finding: Finding, place: Place) -> Finding:
+    """The same finding at another place."""
+    return replace(finding, place=place)

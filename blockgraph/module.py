@@ -1,0 +1,131 @@
+"""What a spec says, in one form: a module is inputs, parameters, named parts and equations.
+
+Blocks, models and kinds all become a `Module`; placements are already written out as equations. This is
+still text and syntax trees; nothing is evaluated and no dim is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from blockgraph.errors import Finding, Place, Related, Severity, SpecPath, in_file_order
+from blockgraph.op import DType
+from blockgraph.syntax import Equation, Expr
+from blockgraph.wording import wrong_value
+
+
+@dataclass(frozen=True, slots=True)
+class SizeText:
+    """A size as written: its syntax tree and its place in the spec."""
+
+    expr: Expr
+    path: SpecPath
+
+
+@dataclass(frozen=True, slots=True)
+class InputDecl:
+    """An input: the text of its axes, what it holds, and the bound of ids. `open` allows any leading axes."""
+
+    name: str
+    dims: tuple[SizeText, ...]
+    dtype: DType = "float"
+    below: SizeText | None = None
+    path: SpecPath = ()
+    open: bool = False
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ParamDecl:
+    """A parameter of the module itself: axes, init as written, whether it is frozen."""
+
+    name: str
+    dims: tuple[SizeText, ...]
+    init: Any = None
+    frozen: bool = False
+    path: SpecPath = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PartDecl:
+    """A named part: a kind with options, still as written; `path` is where its options stand."""
+
+    name: str
+    kind: str
+    options: dict[str, Any]
+    path: SpecPath
+
+    def option(self, name: str) -> SpecPath:
+        """Where an option stands."""
+        return (*self.path, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One equation and how to find a stretch of its text in the file.
+
+    `written` is false when the equation was made from a placement; its place is then the sublayer's.
+    """
+
+    equation: Equation
+    locate: Callable[[int, int], Place]
+    path: SpecPath
+    written: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A block, a model or an opened kind."""
+
+    name: str
+    inputs: tuple[InputDecl, ...]
+    outputs: tuple[str, ...]
+    params: tuple[ParamDecl, ...]
+    parts: dict[str, PartDecl]
+    lines: tuple[Line, ...]
+    path: SpecPath = ()
+    causal: bool = False
+    residual_normed: bool = False
+
+
+@dataclass(slots=True)
+class Report:
+    """Findings as they come; the same words at the same place count once, whatever path led there."""
+
+    findings: list[Finding] = field(default_factory=list)
+    seen: set[tuple[str, str, str, tuple[int, int]]] = field(default_factory=set)
+
+    def add(
+        self,
+        code: str,
+        message: str,
+        place: Place,
+        help: str = "",
+        *,
+        label: str = "",
+        related: tuple[Related, ...] = (),
+        severity: Severity = "error",
+    ) -> None:
+        """Report one finding."""
+        finding = Finding(code, message, place, help, label, related, severity)
+        key = (code, message, place.path, place.start)
+        if key not in self.seen:
+            self.seen.add(key)
+            self.findings.append(finding)
+
+    def wrong_value(self, expected: str, value: object, place: Place, help: str = "", what: str = "") -> None:
+        """Report a value of the wrong form; `what` names the option."""
+        message, help = wrong_value(expected, value, help)
+        self.add("BG022", f"{what}: {message}" if what else message, place, help)
+
+    @property
+    def in_order(self) -> tuple[Finding, ...]:
+        """All findings in file order."""
+        return in_file_order(self.findings)
+
+    @property
+    def failed(self) -> bool:
+        """Whether there is an error among them."""
+        return any(finding.severity == "error" for finding in self.findings)

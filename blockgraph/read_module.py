@@ -1,0 +1,176 @@
+"""One module of a spec file, from plain data to a `Module`: names, shapes, parts and equations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from blockgraph.equation import parse_equations, parse_expression
+from blockgraph.errors import Related, SpecPath
+from blockgraph.module import InputDecl, Line, ParamDecl, PartDecl, Report, SizeText
+from blockgraph.op import DType
+from blockgraph.scan import check_target
+from blockgraph.schema import InputKeys, ParamKeys, validate
+from blockgraph.source import Document
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(slots=True)
+class Names:
+    """The names of a module; inputs, values, parts, parameters, dims and constants are all distinct."""
+
+    document: Document
+    report: Report
+    known: dict[str, tuple[str, SpecPath]] = field(default_factory=dict)
+
+    def declare(self, name: Any, what: str, path: SpecPath) -> bool:
+        """Take a name, or report why it cannot be had. An input may be assigned again as a value."""
+        if not isinstance(name, str) or _NAME.fullmatch(name) is None:
+            help = "a name is made of letters, digits and _, and does not begin with a digit"
+            self.report.add("BG013", f"`{name}` is no name", self._place(name, path), help)
+            return False
+        if (refusal := check_target(name, 0)) is not None:
+            self.report.add("BG013", refusal.message, self._place(name, path), refusal.help)
+            return False
+        old = self.known.get(name)
+        if old is None:
+            self.known[name] = (what, path)
+            return True
+        if what == "value" and old[0] in ("value", "input"):
+            return True
+        related = (Related(f"the {old[0]} `{name}`", self._place(name, old[1])),)
+        message = f"`{name}` is already the name of {article(old[0])}"
+        self.report.add("BG029", message, self._place(name, path), "choose another name", related=related)
+        return False
+
+    def _place(self, name: Any, path: SpecPath) -> Any:
+        return self.document.key(path) if path and path[-1] == name else self.document.value(path)
+
+
+def article(what: str) -> str:
+    """`an input`, `a dim`."""
+    return f"an {what}" if what[0] in "aeiou" else f"a {what}"
+
+
+def size_text(value: Any, path: SpecPath, document: Document, report: Report) -> SizeText | None:
+    """A size: a whole number, a symbol or an expression. Reports what is wrong and reads what can be read."""
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        report.wrong_value("positive whole number or a dim", value, document.value(path))
+        return None
+    expr, refusals = parse_expression(str(value))
+    for refusal in refusals:
+        place = document.within(path, refusal.start, refusal.end)
+        report.add(refusal.code, refusal.message, place, refusal.help)
+    return None if expr is None else SizeText(expr, path)
+
+
+def sizes(values: Any, path: SpecPath, document: Document, report: Report) -> tuple[SizeText, ...] | None:
+    """The axes of a shape, or None if one of them cannot be read."""
+    if not isinstance(values, list):
+        report.wrong_value("a shape", values, document.value(path), "for example [B, T, C]")
+        return None
+    found = [size_text(value, (*path, index), document, report) for index, value in enumerate(values)]
+    return tuple(one for one in found if one is not None) if None not in found else None
+
+
+def read_inputs(data: Mapping[str, Any], path: SpecPath, document: Document, report: Report) -> Iterator[InputDecl]:
+    """The declared inputs in order."""
+    for name, value in data.items():
+        where = (*path, name)
+        shape, dtype, below = value, "float", None
+        if isinstance(value, dict):
+            keys = validate(InputKeys, value, where, document, report, "an input")
+            if keys is None:
+                continue
+            if (keys.ids is None) == (keys.bool_ is None):
+                report.add(
+                    "BG022",
+                    f"`{name}` needs `ids` or `bool`",
+                    document.value(where),
+                    "for example {ids: [B, T], below: V}",
+                )
+                continue
+            shape, dtype = (keys.ids, "int") if keys.bool_ is None else (keys.bool_, "bool")
+            where = (*where, "ids" if dtype == "int" else "bool")
+            if keys.below is not None:
+                below = size_text(keys.below, (*path, name, "below"), document, report)
+            elif dtype == "int":
+                report.add(
+                    "BG021",
+                    "`below` is required for an input of ids",
+                    document.value((*path, name)),
+                    "add the vocabulary's dim",
+                )
+        dims = sizes(shape, where, document, report)
+        if dims is not None:
+            yield InputDecl(name, dims, _dtype(dtype), below, where)
+
+
+def _dtype(word: str) -> DType:
+    return "int" if word == "int" else "bool" if word == "bool" else "float"
+
+
+def read_params(data: Mapping[str, Any], path: SpecPath, document: Document, report: Report) -> Iterator[ParamDecl]:
+    """The module's own parameters in order."""
+    for name, value in data.items():
+        where, init, frozen, shape = (*path, name), None, False, value
+        if isinstance(value, dict):
+            keys = validate(ParamKeys, value, where, document, report, "a parameter")
+            if keys is None:
+                continue
+            shape, init, frozen, where = keys.shape, keys.init, keys.frozen, (*where, "shape")
+        dims = sizes(shape, where, document, report)
+        if dims is not None:
+            yield ParamDecl(name, dims, init, frozen, (*path, name))
+
+
+def split_use(
+    value: Any, path: SpecPath, document: Document, report: Report, owner: str
+) -> tuple[str, dict[str, Any]] | None:
+    """The kind and the options of a use: `layer_norm`, or `{kind: linear, out: C}`."""
+    if isinstance(value, str):
+        return value, {}
+    if not isinstance(value, dict) or not value:
+        report.wrong_value("a kind", value, document.value(path), "for example {kind: linear, out: C}")
+        return None
+    kind = value.get("kind")
+    if not isinstance(kind, str):
+        wrong = "type" in value and "kind" not in value
+        help = "write `kind` instead of `type`" if wrong else "add `kind: ...`"
+        report.add("BG021", f"`kind` is required for {owner}", document.key((*path, "type") if wrong else path), help)
+        if not (wrong and isinstance(value["type"], str)):
+            return None
+        kind = value["type"]
+    return kind, {key: one for key, one in value.items() if key not in ("kind", "type")}
+
+
+def read_part(name: str, value: Any, path: SpecPath, document: Document, report: Report) -> PartDecl | None:
+    """A named part."""
+    use = split_use(value, path, document, report, f"the part `{name}`")
+    return None if use is None else PartDecl(name, use[0], use[1], path)
+
+
+def read_equations(value: Any, path: SpecPath, document: Document, report: Report) -> list[Line]:
+    """The equations of a text block or a list of texts, with their places."""
+    if isinstance(value, str):
+        return _read_text(value, path, document, report)
+    lines: list[Line] = []
+    for index, item in enumerate(value):
+        where = (*path, index)
+        if isinstance(item, str):
+            lines += _read_text(item, where, document, report)
+        else:
+            report.wrong_value("equation", item, document.value(where), "quote the text")
+    return lines
+
+
+def _read_text(text: str, path: SpecPath, document: Document, report: Report) -> list[Line]:
+    parsed = parse_equations(text)
+    for refusal in parsed.refusals:
+        place = document.within(path, refusal.start, refusal.end)
+        report.add(refusal.code, refusal.message, place, refusal.help)
+    return [Line(equation, partial(document.within, path), path) for equation in parsed.equations]

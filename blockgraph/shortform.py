@@ -1,0 +1,306 @@
+"""The short form written out: sublayers and a placement become parts and equations.
+
+What a placement does is in `placement`; here each sublayer gets its names, its own wiring options and its norms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from blockgraph.equation import parse_equations
+from blockgraph.errors import SpecPath
+from blockgraph.module import Line, ParamDecl, PartDecl, Report
+from blockgraph.placement import NAMED, NORM, PLACES, SUBLAYER, Group, Member, names_used, norms, own_wiring, wire
+from blockgraph.read_module import Names, article, read_equations, read_params, read_part, split_use
+from blockgraph.schema import (
+    WIRING_KEYS,
+    GroupKeys,
+    ModuleKeys,
+    PlacementKeys,
+    SublayerKeys,
+    Wiring,
+    suggestion,
+    validate,
+)
+from blockgraph.source import Document
+
+
+@dataclass(slots=True)
+class ShortForm:
+    """Writes out the sublayers of one block; `parts`, `params` and `lines` are the result."""
+
+    keys: ModuleKeys
+    path: SpecPath
+    stream: str
+    document: Document
+    report: Report
+    names: Names
+    params: list[ParamDecl] = field(default_factory=list)
+    parts: dict[str, PartDecl] = field(default_factory=dict)
+    lines: list[Line] = field(default_factory=list)
+    normed: bool = False
+    _count: int = 0
+    _first_use: dict[SpecPath, str] = field(default_factory=dict)
+    _aliases: dict[str, str] = field(default_factory=dict)
+
+    def write(self) -> None:
+        """Write out every sublayer in order."""
+        for index, entry in enumerate(self.keys.sublayers or ()):
+            path = (*self.path, "sublayers", index)
+            if isinstance(entry, dict) and "parallel" in entry:
+                self._group(entry, path)
+            else:
+                self._single(entry, path)
+
+    def _single(self, entry: Any, path: SpecPath) -> None:
+        sublayer = self._sublayer(entry, path)
+        if sublayer is None:
+            return
+        if _is_equations(self._chosen("placement", sublayer.keys)):
+            self._own_placement(sublayer)
+            return
+        places = self._places(sublayer.keys, path)
+        self._join([sublayer], [places], sublayer.keys, path, shared=False)
+
+    def _group(self, entry: dict[str, Any], path: SpecPath) -> None:
+        keys = validate(GroupKeys, entry, path, self.document, self.report, "a parallel group")
+        if keys is None:
+            return
+        if _is_equations(self._chosen("placement", keys)):
+            help = "give this group a named placement, or write the block as equations"
+            self.report.add(
+                "BG034", "a placement of equations joins one sublayer, not a group", self._key(path, "placement"), help
+            )
+            return
+        members = [self._sublayer(member, (*path, "parallel", i)) for i, member in enumerate(keys.parallel)]
+        found = [member for member in members if member is not None]
+        self._refuse_of_members(found)
+        if found:
+            places = [self._places(member.keys, member.path, keys) for member in found]
+            self._join(found, places, keys, path, shared=keys.norms == "shared")
+
+    def _refuse_of_members(self, members: list[_Sublayer]) -> None:
+        """The skip path belongs to the group as a whole."""
+        for member in members:
+            for option in ("residual", "skip_scale"):
+                if getattr(member.keys, option) is not None:
+                    where = self.document.key((*member.path, option))
+                    self.report.add(
+                        "BG033",
+                        f"`{option}` has no effect in one member of a group",
+                        where,
+                        "write it beside `parallel`",
+                    )
+
+    def _join(
+        self, sublayers: list[_Sublayer], places: list[frozenset[str]], keys: Wiring, path: SpecPath, *, shared: bool
+    ) -> None:
+        """Wire one group by the placement law."""
+        members = []
+        for sublayer, own in zip(sublayers, places, strict=True):
+            scale = sublayer.keys.branch_scale
+            scale = self._chosen("branch_scale", keys) if scale is None else scale
+            members.append(Member(sublayer.part, sublayer.number, own, _text(scale), sublayer.passed))
+        residual = self._chosen("residual", keys) or "stream"
+        group = Group(
+            tuple(members),
+            self.stream,
+            after=any("after" in own for own in places),
+            shared=shared and "input" in places[0],
+            residual=residual,
+            skip_scale=_text(self._chosen("skip_scale", keys)),
+            copy=next(
+                name for name in ("h", "normed", "shared") if name != self.stream and name not in self.names.known
+            ),
+        )
+        if residual == "normed" and "input" not in places[0]:
+            help = "use a placement with an input norm, or leave `residual` out"
+            self.report.add(
+                "BG033", "`residual: normed` needs a norm before the sublayer", self._key(path, "residual"), help
+            )
+            return
+        if shared and "input" not in places[0]:
+            self.report.add("BG033", "`norms: shared` has no effect without an input norm", self._key(path, "norms"))
+        self.normed |= residual == "normed"
+        self._norms_and_parts(group, sublayers, keys, path)
+        self._lines(self._with_shared_names(wire(group)), path)
+
+    def _norms_and_parts(self, group: Group, sublayers: list[_Sublayer], keys: Wiring, path: SpecPath) -> None:
+        """Declare the parts in the order of the flow: input norm, sublayer, output norm, after norm."""
+        needed = list(norms(group))
+        for member, sublayer in zip(group.members, sublayers, strict=True):
+            own = [(name, place) for name, place, whose in needed if whose is member]
+            for name, place in own:
+                if place == "input":
+                    self._norm(name, sublayer, keys)
+            self.parts[sublayer.part] = sublayer.decl
+            for name, place in own:
+                if place == "output":
+                    self._norm(name, sublayer, keys)
+        for name, place, _member in needed:
+            if place == "after":
+                self._norm(name, sublayers[0], keys)
+
+    def _norm(self, name: str, sublayer: _Sublayer, keys: Wiring) -> None:
+        for owner, path in ((sublayer.keys, sublayer.path), (keys, sublayer.path[:-2]), (self.keys, self.path)):
+            if owner.norm is not None:
+                where = path if self.document.has((*path, NORM)) else self.path
+                part = read_part(name, owner.norm, (*where, NORM), self.document, self.report)
+                if part is not None:
+                    self._share_or_add(part)
+                return
+        help = "add `norm: layer_norm` (or another norm) to the block, or `placement: none`"
+        self.report.add("BG021", "this placement needs a norm, and none is given", self.document.key(self.path), help)
+        self.parts[name] = PartDecl(name, "layer_norm", {}, self.path)
+
+    def _share_or_add(self, part: PartDecl) -> None:
+        """A norm that says `share: true` is one part for all its uses."""
+        first = self._first_use.setdefault(part.path, part.name) if part.options.get("share") is True else part.name
+        if first != part.name:
+            self._aliases[part.name] = first
+        elif self.names.declare(part.name, "norm", part.path):
+            self.parts[part.name] = part
+
+    def _with_shared_names(self, text: str) -> str:
+        return own_wiring(text, SUBLAYER, {}, self._aliases) if self._aliases else text
+
+    def _sublayer(self, entry: Any, path: SpecPath) -> _Sublayer | None:
+        use = split_use(entry, path, self.document, self.report, "a sublayer")
+        if use is None:
+            return None
+        kind, options = use
+        wiring = {"kind": kind, **{key: value for key, value in options.items() if key in WIRING_KEYS}}
+        keys = validate(SublayerKeys, wiring, path, self.document, self.report, f"`{kind}`")
+        if keys is None:
+            return None
+        self._count += 1
+        name = keys.name if keys.name is not None else self._fresh(kind)
+        where = (*path, "name") if keys.name is not None else path
+        if not self.names.declare(name, "sublayer", where):
+            return None
+        rest = {key: value for key, value in options.items() if key not in WIRING_KEYS}
+        passed = keys.with_ if isinstance(keys.with_, dict) else {one: one for one in keys.with_}
+        return _Sublayer(name, self._count, keys, passed, PartDecl(name, kind, rest, path), path)
+
+    def _fresh(self, kind: str) -> str:
+        number = 1
+        while (name := kind if number == 1 else f"{kind}{number}") in self.names.known:
+            number += 1
+        return name
+
+    def _chosen(self, option: str, keys: Wiring) -> Any:
+        own = getattr(keys, option)
+        return getattr(self.keys, option) if own is None else own
+
+    def _places(self, keys: Wiring, path: SpecPath, group: Wiring | None = None) -> frozenset[str]:
+        """The norm places of a sublayer: its own placement, else its group's, else the block's, else pre."""
+        for owner, where in ((keys, path), (group, path[:-2]), (self.keys, self.path)):
+            if owner is not None and owner.placement is not None:
+                return self._named_places(owner.placement, (*where, "placement"))
+        return NAMED["pre"]
+
+    def _named_places(self, value: Any, path: SpecPath) -> frozenset[str]:
+        if isinstance(value, list):
+            for index, name in enumerate(value):
+                if name not in PLACES:
+                    where = self.document.value((*path, index))
+                    self.report.add("BG034", f"`{name}` is no place for a norm", where, suggestion(str(name), PLACES))
+            return frozenset(str(name) for name in value) & frozenset(PLACES)
+        if value in NAMED:
+            return NAMED[value]
+        where = self.document.value(path)
+        self.report.add("BG034", f"unknown placement `{value}`", where, suggestion(str(value), NAMED))
+        return NAMED["pre"]
+
+    def _own_placement(self, sublayer: _Sublayer) -> None:
+        """A placement written as equations: copy it with this sublayer's names."""
+        own = sublayer.keys.placement
+        path = (*(sublayer.path if own is not None else self.path), "placement")
+        value = own if own is not None else self.keys.placement
+        data = value if isinstance(value, dict) else {"equations": value}
+        keys = validate(PlacementKeys, data, path, self.document, self.report, "a placement")
+        if keys is None:
+            return
+        inner = (*path, "equations") if isinstance(value, dict) else path
+        text = keys.equations if isinstance(keys.equations, str) else "\n".join(map(str, keys.equations))
+        first = sublayer.number == 1 or own is not None
+        checked = read_equations(keys.equations, inner, self.document, self.report if first else Report())
+        self._refuse_overruled(sublayer, path)
+        if not any(SUBLAYER in names_used(line.equation.text) for line in checked):
+            self.report.add(
+                "BG034",
+                "the placement never calls f, the sublayer",
+                self.document.value(path),
+                "for example `x = x + f(norm(x))`",
+            )
+            return
+        text = "\n".join(line.equation.text for line in checked) if checked else text
+        self._copy(sublayer, keys, path, text)
+
+    def _copy(self, sublayer: _Sublayer, keys: PlacementKeys, path: SpecPath, text: str) -> None:
+        number = sublayer.number
+        renamed = {name: f"{name}{number}" for name in (*keys.params, *keys.parts)}
+        for name in renamed:
+            what, _ = self.names.known.get(name, ("", ()))
+            if what in ("input", "dim", "constant"):
+                where = self.document.value(path)
+                message = f"`{name}` of the placement is already the name of {article(what)}"
+                self.report.add("BG029", message, where, "choose another name")
+                return
+        for param in read_params(keys.params, (*path, "params"), self.document, self.report):
+            name = renamed[param.name]
+            if self.names.declare(name, "parameter", param.path):
+                self.params.append(ParamDecl(name, param.dims, param.init, param.frozen, param.path))
+        if NORM in names_used(text) and NORM not in renamed:
+            renamed[NORM] = f"norm{number}"
+            self._norm(renamed[NORM], sublayer, sublayer.keys)
+        self.parts[sublayer.part] = sublayer.decl
+        for name, use in keys.parts.items():
+            part = read_part(renamed[name], use, (*path, "parts", name), self.document, self.report)
+            if part is not None:
+                self.parts[part.name] = part
+        self._lines(self._with_shared_names(own_wiring(text, sublayer.part, sublayer.passed, renamed)), sublayer.path)
+
+    def _refuse_overruled(self, sublayer: _Sublayer, placement: SpecPath) -> None:
+        for owner, path in ((sublayer.keys, sublayer.path), (self.keys, self.path)):
+            for option in ("residual", "skip_scale", "branch_scale"):
+                if getattr(owner, option) is not None:
+                    help = "write it into the equations, or leave it out"
+                    self.report.add(
+                        "BG033",
+                        f"`{option}` has no effect beside a placement of equations",
+                        self._key(path, option),
+                        help,
+                    )
+
+    def _lines(self, text: str, path: SpecPath) -> None:
+        place = self.document.value(path)
+        for equation in parse_equations(text).equations:
+            self.lines.append(Line(equation, lambda start, end, place=place: place, path, written=False))  # type: ignore[misc]
+
+    def _key(self, path: SpecPath, option: str) -> Any:
+        """The place of a wiring option, which may stand in the sublayer or in the block."""
+        for where in ((*path, option), (*self.path, option)):
+            if self.document.has(where):
+                return self.document.key(where)
+        return self.document.value(path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sublayer:
+    part: str
+    number: int
+    keys: SublayerKeys
+    passed: Mapping[str, str]
+    decl: PartDecl
+    path: SpecPath
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _is_equations(placement: Any) -> bool:
+    return isinstance(placement, dict) or (isinstance(placement, str) and ("=" in placement or "\n" in placement))

@@ -1,0 +1,313 @@
+"""A spec file, read: its dims, constants and modules in one form, and what was wrong on the way.
+
+Reading goes on after a fault, so that one run shows all of them; only a file that is no YAML or JSON at all
+raises here. Shapes are not looked at yet.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from blockgraph.errors import Finding, Place, SpecPath, near
+from blockgraph.module import InputDecl, Line, Module, ParamDecl, PartDecl, Report, SizeText
+from blockgraph.read_module import Names, read_equations, read_inputs, read_params, read_part, size_text, sizes
+from blockgraph.schema import ModuleKeys, SpecKeys, validate
+from blockgraph.shortform import ShortForm
+from blockgraph.source import Document, from_data, parse, read
+from blockgraph.source.scalars import resolve
+from blockgraph.wording import is_number_text
+
+MAIN_MODEL, MAIN_BLOCK = "model", "block"
+DEFAULT_INPUT = ["B", "T", "C"]
+MAX_DIM = 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class DimDecl:
+    """A dim as declared: a number, an expression, or neither (any size)."""
+
+    name: str
+    number: int | None
+    expr: SizeText | None
+    path: SpecPath
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A spec file in one form. `modules` holds the blocks and the model; `main` names the one that is meant.
+
+    `findings` are what was wrong so far; `compile` adds what the shapes show.
+    """
+
+    name: str
+    source: str
+    document: Document
+    dims: dict[str, DimDecl]
+    constants: dict[str, Any]
+    modules: dict[str, Module]
+    main: str
+    checkpoint: Any = None
+    findings: tuple[Finding, ...] = ()
+    overrides: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def path(self) -> str:
+        """The file as it was named."""
+        return self.document.path
+
+    @property
+    def data(self) -> Any:
+        """The plain data of the file, for writing it out as YAML or JSON."""
+        return self.document.data
+
+    def with_values(self, values: Mapping[str, Any]) -> Spec:
+        """The spec with dims and constants rebound, as by `--set`. Unknown names become findings."""
+        report = Report()
+        for name in values:
+            if name not in self.dims and name not in self.constants and not self._is_free(name):
+                choices = [*self.dims, *self.constants]
+                found = near(name, choices)
+                help = f"did you mean `{found}`?" if found else f"the file has {', '.join(choices) or 'no dims'}"
+                report.add(
+                    "BG027", f"`{name}` is set, but the file has no such dim or constant", Place(self.path), help
+                )
+        plain = {name: value.item() if hasattr(value, "item") else value for name, value in values.items()}  # NumPy's
+        return replace(self, overrides={**self.overrides, **plain}, findings=self.findings + tuple(report.findings))
+
+    def _is_free(self, name: str) -> bool:
+        main = self.modules.get(self.main)
+        return main is not None and any(
+            name == getattr(axis.expr, "name", None) for one in main.inputs for axis in one.dims
+        )
+
+
+def load(source: str | os.PathLike[str] | Mapping[str, Any]) -> Spec:
+    """Read a spec from a path, from text (with a line break or a `{`), or from plain data.
+
+    Raises SpecError when it is no YAML or JSON, EnvironmentFailure when the file cannot be opened.
+    """
+    if isinstance(source, Mapping):
+        return from_document(from_data(dict(source)))
+    if isinstance(source, str) and ("\n" in source or source.lstrip().startswith("{")):
+        return from_document(parse(source, "<text>"))
+    return from_document(read(source))
+
+
+def from_document(document: Document) -> Spec:
+    """The spec in a document."""
+    return _Loader(document).load()
+
+
+def setting(text: str) -> Any:
+    """The value in `--set NAME=text`: a number, a word, or an expression."""
+    value = resolve(text.strip())
+    return text.strip() if isinstance(value, bool) or value is None else value
+
+
+class _Loader:
+    """Reads one document."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.report = Report()
+
+    def load(self) -> Spec:
+        """Read everything; findings are in the result."""
+        data = self.document.data
+        keys = validate(SpecKeys, data, (), self.document, self.report, "the file") or SpecKeys.model_validate({})
+        shared = Names(self.document, Report())
+        dims = {name: dim for name, value in keys.dims.items() if (dim := self._dim(name, value))}
+        for name in keys.dims:
+            self._declare(shared, name, "dim", ("dims", name))
+        constants = {name: self._constant(name, value) for name, value in keys.constants.items()}
+        for name in keys.constants:
+            self._declare(shared, name, "constant", ("constants", name))
+        modules = self._modules(keys, shared)
+        main = self._main(keys, modules)
+        findings = tuple(self.report.findings)
+        return Spec(
+            str(keys.name), str(keys.source), self.document, dims, constants, modules, main, keys.checkpoint, findings
+        )
+
+    def _declare(self, shared: Names, name: str, what: str, path: SpecPath) -> None:
+        shared.report = self.report
+        shared.declare(name, what, path)
+
+    def _dim(self, name: str, value: Any) -> DimDecl | None:
+        path = ("dims", name)
+        if value is None:
+            return DimDecl(name, None, None, path)
+        if isinstance(value, str) and not is_number_text(value):
+            expr = size_text(value, path, self.document, self.report)
+            return None if expr is None else DimDecl(name, None, expr, path)
+        if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_DIM:
+            return DimDecl(name, value, None, path)
+        expected = "positive whole number" if not _too_large(value) else f"a size up to {MAX_DIM}"
+        help = "write a whole number, an expression, or nothing for any size"
+        self.report.wrong_value(expected, value, self.document.value(path), help, f"dim `{name}`")
+        return DimDecl(name, None, None, path)
+
+    def _constant(self, name: str, value: Any) -> Any:
+        if isinstance(value, int | float) or value is None or (isinstance(value, str) and not is_number_text(value)):
+            return value
+        where = self.document.value(("constants", name))
+        self.report.wrong_value("number, word or none", value, where, what=f"constant `{name}`")
+        return 0
+
+    def _modules(self, keys: SpecKeys, shared: Names) -> dict[str, Module]:
+        found: dict[str, tuple[Any, SpecPath]] = {}
+        if keys.block is not None:
+            found[MAIN_BLOCK] = (keys.block, ("block",))
+        for name, value in keys.blocks.items():
+            path = ("blocks", name)
+            names = Names(self.document, self.report)
+            if not names.declare(name, "block", path):
+                continue
+            if name in found:
+                self.report.add(
+                    "BG029", "the block `block` is there twice", self.document.key(path), "rename one of the two"
+                )
+                continue
+            found[name] = (value, path)
+        if keys.model is not None:
+            found[MAIN_MODEL] = (keys.model, ("model",))
+        modules = {name: self._module(name, value, path, shared) for name, (value, path) in found.items()}
+        return {name: module for name, module in modules.items() if module is not None}
+
+    def _module(self, name: str, value: Any, path: SpecPath, shared: Names) -> Module | None:
+        if not isinstance(value, dict):
+            help = "a block has `sublayers`, or `parts` and `equations`"
+            self.report.wrong_value("a mapping", value, self.document.value(path), help, f"`{name}`")
+            return None
+        owner = "a block" if name != MAIN_MODEL else "the model"
+        keys = validate(ModuleKeys, value, path, self.document, self.report, owner)
+        return None if keys is None else _ModuleReader(self, name, keys, path, shared).read()
+
+    def _main(self, keys: SpecKeys, modules: dict[str, Module]) -> str:
+        if keys.model is not None or MAIN_BLOCK in modules:
+            return MAIN_MODEL if keys.model is not None else MAIN_BLOCK
+        if len(modules) == 1:
+            return next(iter(modules))
+        if not keys.blocks and keys.block is None and not self.report.failed:
+            self.report.add(
+                "BG031", "the file has no block and no model", self.document.value(()), "add `block:` or `model:`"
+            )
+        elif len(keys.blocks) > 1 and not self.report.failed:
+            help = "add `model:`, or name one of the blocks `block`"
+            self.report.add("BG031", "it is not clear which block is meant", self.document.key(("blocks",)), help)
+        return ""
+
+
+class _ModuleReader:
+    """Reads one block or model."""
+
+    def __init__(self, loader: _Loader, name: str, keys: ModuleKeys, path: SpecPath, shared: Names) -> None:
+        self.document, self.report = loader.document, loader.report
+        self.name, self.keys, self.path = name, keys, path
+        self.names = Names(self.document, self.report, dict(shared.known))
+
+    def read(self) -> Module | None:
+        """The module; None if it says nothing."""
+        inputs = self._inputs()
+        params = self._params()
+        stream = inputs[0].name if inputs else "x"
+        if self.keys.sublayers is not None:
+            short = ShortForm(self.keys, self.path, stream, self.document, self.report, self.names)
+            self._refuse_mixture()
+            short.write()
+            params += tuple(short.params)
+            parts, lines, normed = short.parts, short.lines, short.normed
+        else:
+            parts, lines, normed = self._parts(), self._equations(), False
+        for line in lines:
+            for target in line.equation.targets:
+                self._value(target.name, line, target.start, target.end)
+        outputs = self._outputs(lines, stream)
+        return Module(
+            self.name, inputs, outputs, params, parts, tuple(lines), self.path, self.keys.causal is True, normed
+        )
+
+    def _inputs(self) -> tuple[InputDecl, ...]:
+        path = (*self.path, "inputs")
+        if self.keys.inputs is None:
+            dims = sizes(DEFAULT_INPUT, path, self.document, self.report) or ()
+            inputs: tuple[InputDecl, ...] = (InputDecl("x", dims, path=path),)
+        else:
+            inputs = tuple(read_inputs(self.keys.inputs, path, self.document, self.report))
+        for one in inputs:
+            self.names.declare(one.name, "input", (*path, one.name))
+        return inputs
+
+    def _params(self) -> tuple[ParamDecl, ...]:
+        params = tuple(read_params(self.keys.params, (*self.path, "params"), self.document, self.report))
+        return tuple(one for one in params if self.names.declare(one.name, "parameter", one.path))
+
+    def _parts(self) -> dict[str, PartDecl]:
+        parts: dict[str, PartDecl] = {}
+        for name, use in self.keys.parts.items():
+            path = (*self.path, "parts", name)
+            part = read_part(name, use, path, self.document, self.report)
+            self.names.declare(name, "part", path)
+            if part is not None and name in self.names.known:
+                parts[name] = part
+        return parts
+
+    def _equations(self) -> list[Line]:
+        for option in ("norm", "placement", "residual", "skip_scale", "branch_scale"):
+            if getattr(self.keys, option) is not None:
+                where = self.document.key((*self.path, option))
+                self.report.add(
+                    "BG033", f"`{option}` has no effect without `sublayers`", where, "write it in the equations"
+                )
+        if self.keys.equations is None:
+            help = "add `sublayers:`, or `parts:` and `equations:`"
+            self.report.add("BG021", f"`{self.name}` says nothing to compute", self.document.key(self.path), help)
+            return []
+        lines = read_equations(self.keys.equations, (*self.path, "equations"), self.document, self.report)
+        if not lines and not self.report.failed:
+            self.report.add(
+                "BG021", "there is no equation", self.document.value((*self.path, "equations")), "write `x = ...`"
+            )
+        return lines
+
+    def _refuse_mixture(self) -> None:
+        for option in ("equations", "parts"):
+            if getattr(self.keys, option):
+                where = self.document.key((*self.path, option))
+                help = "write all of the block in one form; `blockgraph explain` shows the sublayers as equations"
+                self.report.add("BG033", f"`{option}` cannot stand beside `sublayers`", where, help)
+
+    def _value(self, name: str, line: Line, start: int, end: int) -> None:
+        known = self.names.known.get(name)
+        if known is None:
+            self.names.known[name] = ("value", line.path)
+        elif known[0] not in ("value", "input"):
+            message = f"`{name}` is already the name of a {known[0]}"
+            self.report.add("BG029", message, line.locate(start, end), "choose another name for the value")
+
+    def _outputs(self, lines: list[Line], stream: str) -> tuple[str, ...]:
+        if self.keys.outputs is None:
+            last = lines[-1].equation.targets if lines else ()
+            return tuple(target.name for target in last) if self.keys.sublayers is None else (stream,)
+        values = {target.name for line in lines for target in line.equation.targets}
+        values |= {name for name, (what, _) in self.names.known.items() if what == "input"}
+        for index, name in enumerate(self.keys.outputs):
+            if name not in values:
+                where = self.document.value((*self.path, "outputs", index))
+                found = near(name, values)
+                help = f"did you mean `{found}`?" if found else "an output is the target of an equation"
+                self.report.add("BG036", f"the output `{name}` is never computed", where, help)
+            elif name in self.keys.outputs[:index]:
+                where = self.document.value((*self.path, "outputs", index))
+                self.report.add("BG029", f"the output `{name}` is listed twice", where, "leave one out")
+        return tuple(name for name in dict.fromkeys(self.keys.outputs) if name in values)
+
+
+def _too_large(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > MAX_DIM
+
+
+__all__ = ["DimDecl", "ParamDecl", "Spec", "from_document", "load", "setting"]

@@ -1,0 +1,78 @@
+"""Tables for a person to read, drawn by rich, which is loaded when the first table is drawn.
+
+Cells are plain text from specs: they never become markup, and are made harmless before they are printed.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from blockgraph.report import Console, columns
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+LINE: Final = "─"
+ASCII_LINES: Final = "    \n    \n -- \n    \n    \n    \n    \n    \n"
+LEAST: Final = 8
+"""Characters that a column keeps when it must wrap."""
+MOST: Final = 200
+"""Characters of a cell: a longer one is cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column. `right` is for numbers; `wrap` lets it break over several lines where the screen is narrow."""
+
+    title: str
+    right: bool = False
+    wrap: bool = False
+
+
+def table(head: Sequence[Column], rows: Sequence[Sequence[str]], console: Console, width: int = 80) -> str:
+    """The rows under their titles, each line ended, no line ending in spaces.
+
+    Every column is as wide as its widest cell; those that wrap share what is left of `width`.
+    """
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    cells = [[_shown(cell, console) for cell in row] for row in rows]
+    widths = [max(map(columns, (one.title, *(row[index] for row in cells)))) for index, one in enumerate(head)]
+    gap = 2 if sum(widths) + 2 * (len(head) - 1) <= width else 1
+    least = sum(min(size, LEAST) if one.wrap else size for one, size in zip(head, widths, strict=True)) + gap * (
+        len(head) - 1
+    )
+    style = box.SIMPLE_HEAD if console.shown(LINE) == LINE else box.Box(ASCII_LINES, ascii=True)
+    drawn = Table(box=style, show_edge=False, pad_edge=False, padding=(0, 0, 0, gap - 1))
+    for one in head:
+        side: Literal["left", "right"] = "right" if one.right else "left"
+        drawn.add_column(Text(one.title), justify=side, no_wrap=not one.wrap, overflow="fold")
+    for row in cells:
+        drawn.add_row(*map(Text, row))
+    return _printed(drawn, max(width, least), console)
+
+
+def _printed(drawn: Table, width: int, console: Console) -> str:
+    from rich.console import Console as Screen
+
+    file = io.StringIO()
+    system: Literal["standard"] | None = "standard" if console.color else None
+    screen = Screen(
+        file=file,
+        width=width,
+        color_system=system,
+        force_terminal=console.color,
+        no_color=not console.color,
+        legacy_windows=False,
+    )
+    screen.print(drawn)
+    return "".join(f"{line.rstrip()}\n" for line in file.getvalue().splitlines())
+
+
+def _shown(cell: str, console: Console) -> str:
+    return console.shown(cell if len(cell) <= MOST else cell[: MOST - 1] + "…")

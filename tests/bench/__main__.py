@@ -1,0 +1,13 @@
+"""`python -m tests.bench [check] [run]`: print the tables named, or all."""
+
+from __future__ import annotations
+
+import sys
+
+from tests.bench import check, run
+
+TABLES = {"check": check.main, "run": run.main}
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or TABLES:
+        TABLES[name]()
