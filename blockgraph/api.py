@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from blockgraph.arrays import bind_inputs, checked_params
 from blockgraph.build import Built
-from blockgraph.drawing import Shapes, to_dot
 from blockgraph.elaborate import elaborate
 from blockgraph.errors import Finding, InputError, Place, SpecError, in_file_order
 from blockgraph.grad import Tape, record
@@ -25,6 +24,7 @@ from blockgraph.run import Interpreter
 from blockgraph.spec import Spec, load
 
 if TYPE_CHECKING:
+    from blockgraph.drawing import Shapes
     from blockgraph.drawing.figure import Figure
 
 DEFAULT_SIZES = {"B": 2}
@@ -286,6 +286,7 @@ def render(*sources: Source | Program, expand: bool = False, shapes: Shapes = "c
 
     `figure.source` is its DOT text, `figure.pipe("png")` a picture. Raises SpecError, EnvironmentFailure.
     """
+    from blockgraph.drawing import to_dot
     from blockgraph.drawing.figure import Figure
 
     programs = [one if isinstance(one, Program) else compile(one) for one in sources]

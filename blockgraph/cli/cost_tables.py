@@ -216,7 +216,7 @@ class CostTables:
         cells = [
             (name.lstrip(), *(self.amount(measure, tally).formula for measure in measures)) for name, tally in rows
         ]
-        return table(head, cells, console, width)
+        return table(head, list(dict.fromkeys(cells)), console, width)
 
     def _notes(self, console: Console, width: int) -> str:
         lines = []

@@ -77,16 +77,17 @@ def _gates(graph: Graph) -> dict[int, Gate]:
     for node in graph.nodes:
         if isinstance(node.op, Put):
             found[node.outputs[0]] = Gate(node.outputs[0])
-        elif node.inputs and node.inputs[0] in found:
-            gate = _passed(graph, node, found[node.inputs[0]])
-            if gate is not None:
-                found[node.outputs[0]] = gate
+            continue
+        read = node.inputs[::-1] if isinstance(node.op, Multiply) else node.inputs[:1]
+        gate = next((_passed(graph, node, value, found[value]) for value in read if value in found), None)
+        if gate is not None:
+            found[node.outputs[0]] = gate
     return found
 
 
-def _passed(graph: Graph, node: Node, gate: Gate) -> Gate | None:
+def _passed(graph: Graph, node: Node, value: int, gate: Gate) -> Gate | None:
     """The gate that a gate becomes: scaled, or with one of its columns taken."""
-    shape, result = graph.types[node.inputs[0]].shape, graph.types[node.outputs[0]].shape
+    shape, result = graph.types[value].shape, graph.types[node.outputs[0]].shape
     if shape is None or result is None:
         return None
     if isinstance(node.op, Multiply | Divide):
