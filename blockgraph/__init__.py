@@ -11,6 +11,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
+# Where each public name is defined; `module:name` where it is called something else there.
 _PUBLIC = {
     "load": "spec",
     "Spec": "spec",
@@ -21,8 +22,12 @@ _PUBLIC = {
     "Trace": "api",
     "TransformerBlock": "api",
     "render": "api",
+    "CrossEntropy": "losses",
     "Block": "build",
     "Model": "build",
+    "load_weights": "weights:load",
+    "save_weights": "weights:save",
+    "export_weights": "weights:export",
     "Graph": "graph",
     "BlockgraphError": "errors",
     "EnvironmentFailure": "errors",
@@ -34,10 +39,15 @@ _PUBLIC = {
 __all__ = [*_PUBLIC, "__version__"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         made = importlib.import_module(f"{__name__}.build").constructor(name) if name[:1].isupper() else None
         if made is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return made
-    return getattr(importlib.import_module(f"{__name__}.{_PUBLIC[name]}"), name)
+    module, _, attribute = _PUBLIC[name].partition(":")
+    return getattr(importlib.import_module(f"{__name__}.{module}"), attribute or name)

@@ -8,20 +8,22 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from blockgraph.arrays import bind_inputs, checked_params
+from blockgraph.arrays import bind_inputs, checked_params, own_array, refuse_no_params, refuse_sizes
 from blockgraph.build import Built
 from blockgraph.elaborate import elaborate
-from blockgraph.errors import Finding, InputError, Place, SpecError, in_file_order
-from blockgraph.grad import Tape, record
+from blockgraph.errors import Finding, InputError, Place, SpecError, in_file_order, near
+from blockgraph.grad import Ends, Gradients, Tape, descend, layer_names, record
 from blockgraph.graph import Graph
 from blockgraph.lazy import np
 from blockgraph.lints import lint
-from blockgraph.lower import unroll
+from blockgraph.losses import cotangents, loss_of
+from blockgraph.lower import unroll, unrolled_size
 from blockgraph.ops.leaf import Param
 from blockgraph.run import Interpreter
 from blockgraph.spec import Spec, load
+from blockgraph.suppress import suppressed
 
 if TYPE_CHECKING:
     from blockgraph.drawing import Shapes
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 DEFAULT_SIZES = {"B": 2}
 DEFAULT_SIZE = 8
+MAX_UNROLLED = 1_000_000
 Source = Spec | Built | str | os.PathLike[str] | Mapping[str, Any]
 
 
@@ -52,9 +55,10 @@ def check(source: Source, **values: Any) -> Checked:
         spec = _spec(source, values)
         result = elaborate(spec)
         findings = result.findings
+        failed = any(finding.severity == "error" for finding in findings)
         if result.graph is not None:
-            findings = in_file_order((*findings, *lint(result.graph)))
-        return Checked(spec, result.graph, findings)
+            findings = in_file_order((*findings, *lint(result.graph, None if failed else spec)))
+        return Checked(spec, result.graph, suppressed(spec.document, findings))
 
 
 def _spec(source: Source, values: Mapping[str, Any]) -> Spec:
@@ -91,12 +95,18 @@ class Trace(Mapping[str, Any]):
 
     def __init__(self, graph: Graph, arrays: Mapping[int, Any]) -> None:
         """Keep the arrays of a run of `graph`."""
-        self._arrays = {name: arrays[value] for name, value in graph.named.items() if value in arrays}
+        depth = {name: step.depth for step in graph.steps for name in (step.name, step.name.rpartition(".")[0])}
+        named = sorted(graph.named.items(), key=lambda one: (one[1], depth[one[0]]))
+        self._arrays = {name: arrays[value] for name, value in named if value in arrays}
         self.outputs = {port.name: arrays[port.value] for port in graph.outputs}
         self.graph = graph
 
     def __getitem__(self, name: str) -> Any:
-        """The array of a named value."""
+        """The array of a named value. Raises KeyError with the nearest name."""
+        if name not in self._arrays:
+            found = near(str(name), self._arrays)
+            help = f"did you mean `{found}`?" if found else "the names are those of `list(trace)`"
+            raise KeyError(f"no value is called `{name}`: {help}")
         return self._arrays[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -108,7 +118,7 @@ class Trace(Mapping[str, Any]):
         return len(self._arrays)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Program:
     """A checked spec that can run.
 
@@ -120,13 +130,21 @@ class Program:
     findings: tuple[Finding, ...] = ()
     _sizes: dict[str, int] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        """One line, as its graph."""
+        return repr(self.graph).replace("<Graph", "<Program", 1)
+
     @cached_property
     def flat(self) -> Graph:
-        """The graph with every layer written out. Raises InputError if a layer count has no number."""
+        """The graph with every layer written out. Raises InputError if a layer count has no number or is too large."""
         needed = {
             symbol for node in self.graph.nodes for symbol in getattr(getattr(node.op, "count", None), "symbols", ())
         }
         self._need(needed, self.graph.dims)
+        size = unrolled_size(self.graph, self.graph.dims)
+        if size > MAX_UNROLLED:
+            message = f"with every layer written out there are {size:,} steps, and at most {MAX_UNROLLED:,} can be run"
+            raise InputError([Finding("BG018", message, Place(self.spec.path), "set smaller layer counts")])
         return unroll(self.graph)
 
     @cached_property
@@ -186,11 +204,8 @@ class Program:
         }
         free = symbols - self.spec.dims.keys()
         defaults = {name: DEFAULT_SIZES.get(name, DEFAULT_SIZE) for name in sorted(free)}
-        unknown = given.keys() - symbols - self.spec.dims.keys()
-        if unknown:
-            place = Place(self.spec.path)
-            raise InputError([Finding("BG027", f"no input has an axis `{name}`", place) for name in sorted(unknown)])
         numbers = {**defaults, **self.graph.dims, **given}
+        refuse_sizes(self.spec, self.graph, given, numbers)
         self._need(symbols, numbers)
         return numbers
 
@@ -200,48 +215,63 @@ class Program:
         Computes in the dtype of the parameters (of the inputs, if there are none). Raises InputError.
         """
         arrays = self._run(x, params, ())
-        results = {port.name: arrays[port.value] for port in self.flat.outputs}
+        results = {port.name: own_array(arrays[port.value], x, params) for port in self.flat.outputs}
         return next(iter(results.values())) if len(results) == 1 else results
 
     def trace(self, x: Any, params: Mapping[str, Any]) -> Trace:
         """Every named value of one run, by name. Raises InputError."""
         return Trace(self.flat, self._run(x, params, set(self.flat.named.values())))
 
-    def vjp(self, x: Any, params: Mapping[str, Any]) -> tuple[Any, Callable[[Any], tuple[Any, dict[str, Any]]]]:
-        """The output, and a function from its cotangent to the gradients of inputs and parameters.
+    def vjp(self, x: Any, params: Mapping[str, Any], named: bool = False) -> tuple[Any, Callable[[Any], Gradients]]:
+        """The output, and a function from its cotangent to the gradients: `dx, dparams = back(dy)`.
 
         Inputs come as they were given: one array, or a dict by name (without ids and booleans, which have no
-        gradient). The function may be called any number of times. Raises InputError.
+        gradient). With `named`, `back(dy).dvalues` has the gradient of every named value, that of `attention.query` as
+        `attention.dquery`. The function may be called any number of times. Raises InputError.
         """
-        tape = self.tape(x, params)
-        outputs = {port.name: np.asarray(tape.slots[port.value]) for port in self.flat.outputs}
-        single = len(outputs) == 1
+        tape, ends = self.tape(x, params), Ends(self.flat, isinstance(x, Mapping), named)
+        outputs = {name: own_array(one, x, params) for name, one in ends.outputs(tape.slots).items()}
 
-        def back(dy: Any) -> tuple[Any, dict[str, Any]]:
-            given = {next(iter(outputs)): dy} if single else dy
-            return self._pull_back(tape, given, isinstance(x, Mapping))
+        def back(dy: Any) -> Gradients:
+            dys = ends.by_value(cotangents(outputs, dy))
+            return ends.gradients(tape.pull_back(dys, ends.wanted))
 
-        return (next(iter(outputs.values())) if single else outputs), back
+        return (next(iter(outputs.values())) if len(outputs) == 1 else outputs), back
+
+    def grad(
+        self,
+        x: Any,
+        params: Mapping[str, Any],
+        loss: Any = "sum",
+        *,
+        named: bool = False,
+        recompute: Literal["layers"] | None = None,
+    ) -> Gradients:
+        """The gradients of a loss in one go: `dx, dparams = program.grad(x, params, loss)`, with `.loss` beside them.
+
+        `loss` is "sum", a cotangent, or a loss such as `CrossEntropy(targets)`. Activations are freed as soon as they
+        were used; `recompute="layers"` keeps only what goes from layer to layer of the stacks, and runs each layer
+        twice. `named` as in `vjp`. Raises InputError.
+        """
+        if recompute not in (None, "layers"):
+            help = 'write recompute="layers", or leave it out'
+            raise InputError([Finding("BG302", f"`{recompute}` cannot be recomputed", Place(self.spec.path), help)])
+        ends = Ends(self.flat, isinstance(x, Mapping), named)
+        layers = None if recompute is None else layer_names(self.graph)
+        with np.errstate(all="ignore"):
+            return descend(self._interpreter, self._ready(x, params), ends, loss_of(loss), layers)
 
     def tape(self, x: Any, params: Mapping[str, Any]) -> Tape:
         """One run with every value kept, for pulling gradients back and for comparing. Raises InputError."""
-        return record(self._interpreter, *self._ready(x, params))
-
-    def _pull_back(self, tape: Tape, dys: Mapping[str, Any], by_name: bool) -> tuple[Any, dict[str, Any]]:
-        values = {port.name: port.value for port in self.flat.outputs}
-        cotangents = {values[name]: np.asarray(dy) for name, dy in dys.items()}
-        inputs = {port.name: port.value for port in self.flat.inputs}
-        nodes = {name: node.outputs[0] for name, node in self.flat.parameters.items()}
-        grads = tape.pull_back(cotangents, {*inputs.values(), *nodes.values()})
-        dx = {name: grads[value] for name, value in inputs.items() if value in grads}
-        dparams = {name: grads[nodes[name]] for name in self.parameters}
-        return (dx if by_name else next(iter(dx.values()), None)), dparams
+        with np.errstate(all="ignore"):
+            return record(self._interpreter, *self._ready(x, params))
 
     def _run(self, x: Any, params: Mapping[str, Any], keep: Any) -> dict[int, Any]:
         return self._interpreter.run(*self._ready(x, params), keep)
 
     def _ready(self, x: Any, params: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, int]]:
         """Inputs, parameters and numbers, checked and in the run's dtype. Raises InputError."""
+        refuse_no_params(self.spec, params)
         dtype = _dtype_of(params, x)
         inputs, numbers = bind_inputs(self.spec, self.graph, x, dtype)
         self._need({s for node in self.flat.nodes for s in node.op.symbols}, numbers)  # type: ignore[union-attr]
@@ -263,7 +293,11 @@ class TransformerBlock:
         self.program = source if isinstance(source, Program) else compile(source)
         self.params = dict(params)
         self.grads: dict[str, Any] = {}
-        self._back: Callable[[Any], tuple[Any, dict[str, Any]]] | None = None
+        self._back: Callable[[Any], Gradients] | None = None
+
+    def __repr__(self) -> str:
+        """One line, as its graph."""
+        return repr(self.program).replace("<Program", "<TransformerBlock", 1)
 
     def forward(self, x: Any) -> Any:
         """The output; everything it was computed from is kept for `backward`."""
@@ -296,5 +330,5 @@ def render(*sources: Source | Program, expand: bool = False, shapes: Shapes = "c
 
 def _dtype_of(params: Mapping[str, Any], x: Any) -> Any:
     arrays = list(params.values()) or (list(x.values()) if isinstance(x, Mapping) else [x])
-    floats = [np.asarray(one).dtype for one in arrays if np.asarray(one).dtype.kind == "f"]
+    floats = [one.dtype for one in arrays if hasattr(one, "dtype") and one.dtype.kind == "f"]
     return np.result_type(*floats) if floats else np.dtype("float64")

@@ -10,7 +10,9 @@ from blockgraph.errors import Finding, InputError, Place, near
 from blockgraph.graph import Condition, Graph, Port
 from blockgraph.lazy import np
 from blockgraph.ops.leaf import Param
+from blockgraph.solve import open_symbol, solve
 from blockgraph.spec import Spec
+from blockgraph.wording import show_value
 
 
 def bind_inputs(spec: Spec, graph: Graph, x: Any, dtype: Any) -> tuple[dict[str, Any], dict[str, int]]:
@@ -18,15 +20,14 @@ def bind_inputs(spec: Spec, graph: Graph, x: Any, dtype: Any) -> tuple[dict[str,
 
     Raises InputError: a missing or unknown input, a shape or type that does not fit, an id out of range.
     """
-    given = _by_name(spec, graph, x)
-    numbers = dict(graph.dims)
+    given = {name: _array(spec, graph, name, one) for name, one in _by_name(spec, graph, x).items()}
+    numbers = _numbers(graph, given)
     findings: list[Finding] = []
     ready = {}
     for port in graph.inputs:
-        array = np.asarray(given[port.name])
-        place = _place(spec, port)
+        array, place = given[port.name], _place(spec, port)
         wrong = _wrong_dtype(port, array, graph.types[port.value].dtype, place)
-        findings += wrong or _bind_shape(port, array, graph.types[port.value].shape or (), numbers, place)
+        findings += wrong or _misfit(port, array, graph.types[port.value].shape or (), numbers, place)
         if not wrong:
             findings += _ids_in_range(port, array, numbers, place)
             ready[port.name] = array.astype(dtype, copy=False) if graph.types[port.value].dtype == "float" else array
@@ -34,6 +35,77 @@ def bind_inputs(spec: Spec, graph: Graph, x: Any, dtype: Any) -> tuple[dict[str,
     if findings:
         raise InputError(findings)
     return ready, numbers
+
+
+def _array(spec: Spec, graph: Graph, name: str, value: Any) -> Any:
+    """What is given for an input as an array. Raises InputError."""
+    array = _numeric(value)
+    if array is None:
+        (port,) = (port for port in graph.inputs if port.name == name)
+        help = "give every row the same length, and numbers only"
+        raise InputError([Finding("BG302", f"the input `{name}` is no array of numbers", _place(spec, port), help)])
+    return array
+
+
+def _numeric(value: Any) -> Any:
+    """The value as an array of numbers or booleans; None if it is none."""
+    try:
+        array = np.asarray(value)
+    except ValueError:  # rows of different lengths
+        return None
+    return array if array.dtype.kind in "fiub" else None
+
+
+def _numbers(graph: Graph, given: Mapping[str, Any]) -> dict[str, int]:
+    """The numbers of all symbols that the arrays' axes tell, whatever the order of the inputs."""
+    numbers = dict(graph.dims)
+    axes: list[tuple[Dim, int]] = []
+    for port in graph.inputs:
+        axes += zip(graph.types[port.value].shape or (), given[port.name].shape, strict=False)
+    told = True
+    while told:
+        told = False
+        for dim, size in axes:
+            symbol = open_symbol(dim, numbers)
+            value = None if symbol is None else solve(dim, symbol, size, numbers)
+            if symbol is not None and value is not None:
+                numbers[symbol], told = value, True
+    return numbers
+
+
+def own_array(result: Any, x: Any, params: Mapping[str, Any]) -> Any:
+    """A result that shares no memory with what was given: a copy where it is one of the arrays or a view of it."""
+    given = [*(x.values() if isinstance(x, Mapping) else [x]), *params.values()]
+    shared = any(isinstance(one, np.ndarray) and np.may_share_memory(result, one) for one in given)
+    return result.copy() if shared else result
+
+
+def refuse_sizes(spec: Spec, graph: Graph, given: Mapping[str, Any], numbers: Mapping[str, int]) -> None:
+    """Refuse sizes for a sample that are none, that compiling has set, or that no input has. Raises InputError."""
+    axes = [dim for port in graph.inputs for dim in graph.types[port.value].shape or ()]
+    place, findings = Place(spec.path), []
+    for name, value in given.items():
+        fixed = graph.dims.get(name)
+        if isinstance(value, bool) or not hasattr(value, "__index__") or value < 0:
+            findings.append(Finding("BG022", f"`{name}`: whole number expected, got {show_value(value)}", place))
+        elif fixed is not None and fixed != value:
+            help = f"a dim gets its number when the spec is compiled: `compile(spec, {name}={value})`"
+            findings.append(Finding("BG027", f"`{name}` is {fixed} in this program, not {value}", place, help))
+        elif fixed is None and not any(name in dim.symbols for dim in axes):
+            findings.append(Finding("BG027", f"no input has an axis `{name}`", place))
+    if not findings:
+        broken = (dim for dim in axes if dim.symbols <= numbers.keys() and dim.evaluate(numbers) < 0)
+        findings = [Finding("BG022", f"an axis is {dim} = {dim.evaluate(numbers)}", place) for dim in broken]
+    if findings:
+        raise InputError(findings)
+
+
+def refuse_no_params(spec: Spec, params: object) -> None:
+    """Refuse parameters that are no mapping. Raises InputError."""
+    if not isinstance(params, Mapping):
+        message = f"the parameters are a dict of arrays by name, not {show_value(params)}"
+        help = "for example `program.init(0)`, and {} where there are none"
+        raise InputError([Finding("BG301", message, Place(spec.path), help)])
 
 
 def _by_name(spec: Spec, graph: Graph, x: Any) -> Mapping[str, Any]:
@@ -75,18 +147,19 @@ def _wrong_dtype(port: Port, array: Any, wanted: str, place: Place) -> list[Find
     ]
 
 
-def _bind_shape(port: Port, array: Any, shape: tuple[Dim, ...], numbers: dict[str, int], place: Place) -> list[Finding]:
+def _misfit(port: Port, array: Any, shape: tuple[Dim, ...], numbers: dict[str, int], place: Place) -> list[Finding]:
+    """A finding if an array has not the shape of its input."""
     if array.ndim != len(shape):
         message = f"the input `{port.name}` is {show(shape)}, and the array has shape {array.shape}"
         return [Finding("BG302", message, place)]
     for dim, size in zip(shape, array.shape, strict=True):
-        missing = dim.symbols - numbers.keys()
-        if len(missing) == 1:
-            (name,) = missing
-            per_one = dim.subs({name: 1, **{s: numbers[s] for s in dim.symbols if s in numbers}}).number
-            if per_one and dim == Dim(name) * (dim / Dim(name)) and size / per_one == int(size / per_one):
-                numbers[name] = int(size / per_one)
-        if not dim.symbols - numbers.keys() and dim.evaluate(numbers) != size:
+        symbol = open_symbol(dim, numbers)
+        if symbol is not None:
+            message = (
+                f"the input `{port.name}` is {show(shape)}, and the array's shape {array.shape} fits no `{symbol}`"
+            )
+            return [Finding("BG302", message, place)]
+        if dim.symbols <= numbers.keys() and dim.evaluate(numbers) != size:
             expected = f"{dim} = {dim.evaluate(numbers)}" if dim.symbols else str(dim)
             message = f"the input `{port.name}` is {show(shape)} with {expected}, and the array has shape {array.shape}"
             return [Finding("BG302", message, place)]
@@ -121,9 +194,9 @@ def checked_params(
 ) -> dict[str, Any]:
     """The parameters in the run's dtype. Raises InputError (BG301): missing, unexpected or of the wrong shape."""
     findings: list[Finding] = []
+    place = Place(spec.path)
     missing = [name for name in wanted if name not in params]
     extra = [name for name in params if name not in wanted]
-    place = Place(spec.path)
     if missing:
         findings.append(Finding("BG301", f"{len(missing)} parameters are missing: {_first(missing)}", place))
     if extra:
@@ -140,7 +213,10 @@ def checked_params(
     for name, op in wanted.items():
         if name not in params:
             continue
-        array = np.asarray(params[name])
+        array = _numeric(params[name])
+        if array is None:
+            findings.append(Finding("BG301", f"`{name}` is no array of numbers", place))
+            continue
         shape = tuple(int(dim.evaluate(dict(numbers))) for dim in op.dims)
         if array.shape != shape:
             message = f"`{name}` has shape {array.shape} where {show(op.dims)} = {shape} is expected"

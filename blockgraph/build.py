@@ -5,13 +5,12 @@ Nothing is checked here. What is built is plain data; it is checked like a file 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from blockgraph.kind import load_kinds
-
-FILE_KEYS = ("name", "source", "dims", "constants", "blocks")
+from blockgraph.schema import SpecKeys
 
 
 @dataclass(frozen=True)
@@ -45,8 +44,9 @@ def Model(**keys: Any) -> Built:
 
 
 def _built(main: str, keys: Mapping[str, Any]) -> Built:
-    outside = {key: plain(value) for key, value in keys.items() if key in FILE_KEYS}
-    return Built({**outside, main: {key: plain(value) for key, value in keys.items() if key not in FILE_KEYS}})
+    of_file = SpecKeys.model_fields.keys()
+    outside = {key: plain(value) for key, value in keys.items() if key in of_file}
+    return Built({**outside, main: {key: plain(value) for key, value in keys.items() if key not in of_file}})
 
 
 def plain(value: Any) -> Any:
@@ -60,14 +60,18 @@ def plain(value: Any) -> Any:
     return [plain(one) for one in value] if isinstance(value, list | tuple) else value
 
 
+def _maker(name: str, kind: str, doc: str | None) -> Callable[..., Part]:
+    def make(**options: Any) -> Part:
+        return Part(kind, options)
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = doc
+    return make
+
+
 def constructor(name: str) -> Any:
     """What makes uses of a kind: `Attention` for `attention`, `LayerNorm` for `layer_norm`; None for no kind."""
     for kind, model in load_kinds().items():
         if "".join(word.capitalize() for word in kind.split("_")) == name:
-
-            def make(_kind: str = kind, **options: Any) -> Part:
-                return Part(_kind, options)
-
-            make.__name__, make.__doc__ = name, model.__doc__
-            return make
+            return _maker(name, kind, model.__doc__)
     return None

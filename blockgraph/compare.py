@@ -110,6 +110,8 @@ def _own(value: int, tape: Tape, known: Mapping[int, Any]) -> float | None:
         if slot in makers:
             needed.append(slot)
             waiting.extend(makers[slot].inputs)
+    if value not in makers:
+        return distance(np.asarray(tape.slots[value]), np.asarray(known[value]))[1]  # an input differs by itself
     slots = {**tape.slots, **known}
     slots.pop(value, None)
     for call in tape.calls:

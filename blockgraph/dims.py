@@ -282,7 +282,7 @@ def _number(value: int | Fraction) -> Dim:
 def _whole(factor: int | Fraction) -> int | Fraction:
     """The factor as an int when it is whole; DimError when it is absurdly long."""
     if max(factor.numerator.bit_length(), factor.denominator.bit_length()) > MAX_BITS:
-        raise DimError("this size has a number of more than 150 digits: write a smaller one")
+        raise DimError("a number here has more than 150 digits: write a smaller one")
     return factor.numerator if factor.denominator == 1 else factor
 
 

@@ -131,20 +131,19 @@ def _read_equation(layout: Layout, start: int, end: int, text: str) -> tuple[Equ
 
 
 def _read_targets(head: re.Match[str], start: int) -> tuple[tuple[Target, ...], list[Refusal]]:
-    """The names before `=`, and what is wrong with the first bad one."""
-    targets: dict[str, Target] = {}
+    """The names before `=`, bad ones too so that later uses find them, and what is wrong with the first bad one."""
+    targets: list[Target] = []
     wrong: list[Refusal] = []
     for word in re.finditer(r"\w+", head[1]):
         name, place = word[0], start + word.start()
         refusal = check_target(name, place)
-        if name in targets:
+        if any(name == target.name for target in targets):
             message = f"`{name}` is assigned twice at once"
             refusal = Refusal(place, place + len(name), message, "choose another name", "BG013")
-        if refusal is None:
-            targets[name] = Target(name, place, place + len(name))
-        elif not wrong:
+        targets.append(Target(name, place, place + len(name)))
+        if refusal is not None and not wrong:
             wrong.append(refusal)
-    return tuple(targets.values()), wrong
+    return tuple(targets), wrong
 
 
 def _mend_augmented(head: re.Match[str], start: int, target: Target, expr: Expr | None) -> tuple[Expr | None, Refusal]:

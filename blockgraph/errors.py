@@ -77,11 +77,14 @@ class BlockgraphError(Exception):
 
     def __init__(self, findings: Iterable[Finding]) -> None:
         self.findings: tuple[Finding, ...] = tuple(findings)
-        super().__init__(
-            "\n".join(
-                f"{f.code} {f.place}  {f.message}" + (f"\n  help: {f.help}" if f.help else "") for f in self.findings
-            )
-        )
+        super().__init__("\n".join(map(_as_text, self.findings)))
+
+
+def _as_text(finding: Finding) -> str:
+    """A finding for a traceback: no excerpt, but both sides and the remedy."""
+    lines = [f"{finding.code} {finding.place}  {finding.message}"]
+    lines += [f"  {text}" for text in (finding.label, *(one.message for one in finding.related)) if text]
+    return "\n".join([*lines, *([f"  help: {finding.help}"] if finding.help else [])])
 
 
 class SpecError(BlockgraphError):
@@ -112,7 +115,20 @@ def near(word: str, choices: Iterable[str]) -> str | None:
     plain = {choice.replace("_", "").casefold(): choice for choice in choices}
     key = word.replace("_", "").replace("-", "").casefold()
     found = difflib.get_close_matches(key, plain, n=1, cutoff=0.76)
+    if not found and len(key) > 2:
+        found = [choice for choice in plain if _one_slip(key, choice)]
     return plain[found[0]] if found else None
+
+
+def _one_slip(word: str, choice: str) -> bool:
+    """Whether one letter is wrong, or two neighbours have changed places."""
+    if len(word) != len(choice):
+        return False
+    wrong = [index for index, (a, b) in enumerate(zip(word, choice, strict=True)) if a != b]
+    if len(wrong) == 2:
+        first, second = wrong
+        return second == first + 1 and word[first] == choice[second] and word[second] == choice[first]
+    return len(wrong) == 1
 
 
 def in_file_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:

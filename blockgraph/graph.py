@@ -8,11 +8,11 @@ nesting: a stack keeps one body per distinct layer, so a graph costs the same fo
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from blockgraph.dims import Dim
+from blockgraph.dims import Dim, show
 from blockgraph.errors import Place
 from blockgraph.op import Op, Type
 
@@ -36,7 +36,8 @@ class Repeat:
 
     The node's inputs are the stack's arguments in the order of the body's inputs; its outputs follow the
     body's outputs. `carried[i]` is the input that output i of one layer becomes in the next, or None.
-    With `shared`, all uses of one body have the parameters of the first.
+    With `shared`, all uses of one body have the parameters of the first. `inherited`: the stack stands in a shared
+    part, so each of its layers has one set of parameters for all layers of the stack around it.
     """
 
     path: str
@@ -44,6 +45,7 @@ class Repeat:
     segments: tuple[Segment, ...]
     carried: tuple[int | None, ...]
     shared: bool = False
+    inherited: bool = False
 
     @property
     def name(self) -> str:
@@ -144,7 +146,7 @@ class Condition:
         return small <= large
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Graph:
     """Nodes in running order, the types of all values, and the names people know them by.
 
@@ -163,6 +165,14 @@ class Graph:
     conditions: tuple[Condition, ...] = ()
     dims: dict[str, int] = field(default_factory=dict)
     waived: frozenset[str] = frozenset()
+
+    def __repr__(self) -> str:
+        """One line: a graph's nodes are for its table and its picture."""
+        sides = (
+            ", ".join(f"{port.name} {show(self.types[port.value].shape)}" for port in side)
+            for side in (self.inputs, self.outputs)
+        )
+        return f"<Graph {self.name}: {' -> '.join(sides)}, {len(self.nodes)} nodes>"
 
     @cached_property
     def producers(self) -> dict[int, Node]:
@@ -199,7 +209,15 @@ class Graph:
 
     def users(self, value: int) -> list[Node]:
         """The nodes that read a value, in order."""
-        return [node for node in self.nodes if value in node.inputs]
+        return list(self._readers.get(value, ()))
+
+    @cached_property
+    def _readers(self) -> dict[int, list[Node]]:
+        found: dict[int, list[Node]] = {}
+        for node in self.nodes:
+            for value in dict.fromkeys(node.inputs):
+                found.setdefault(value, []).append(node)
+        return found
 
 
 def is_parameter(op: Op | Repeat) -> bool:
@@ -240,6 +258,14 @@ class GraphBuilder:
         """The type of a value."""
         return self.types[value]
 
+    def _counted(self) -> dict[str, Scope]:
+        """The scopes, each with the number of calls that its part has in the end."""
+        calls = {scope.path: scope.calls for scope in self.scopes.values()}
+        return {
+            key: scope if scope.calls == calls[scope.path] else replace(scope, calls=calls[scope.path])
+            for key, scope in self.scopes.items()
+        }
+
     def finish(
         self,
         inputs: Iterable[Port],
@@ -255,7 +281,7 @@ class GraphBuilder:
             tuple(self.types),
             tuple(inputs),
             tuple(outputs),
-            dict(self.scopes),
+            self._counted(),
             tuple(self.steps),
             tuple(draws),
             tuple(conditions),

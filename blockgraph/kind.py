@@ -42,6 +42,12 @@ def _size(value: object) -> object:
     return value
 
 
+def _size_or_none(value: object) -> object:
+    if value is None:
+        raise refuse("positive whole number or none", value, "write `none` to switch it off, or leave it out")
+    return _size(value)
+
+
 def _count(value: object) -> object:
     return 0 if value == 0 and type(value) is int else _size(value)
 
@@ -102,7 +108,7 @@ USE_SCHEMA: dict[str, Any] = {"anyOf": [EXPRESSION, {"type": "object"}]}
 INIT_SCHEMA: dict[str, Any] = {"anyOf": [{"type": "number"}, EXPRESSION, {"type": "object"}]}
 
 Size = Annotated[Any, BeforeValidator(_size), Marker("size"), WithJsonSchema(SIZE_SCHEMA)]
-SizeOrNone = Annotated[Any, BeforeValidator(_size), Marker("size", off=True), WithJsonSchema(SIZE_SCHEMA)]
+SizeOrNone = Annotated[Any, BeforeValidator(_size_or_none), Marker("size", off=True), WithJsonSchema(SIZE_SCHEMA)]
 Count = Annotated[Any, BeforeValidator(_count), Marker("count"), WithJsonSchema(COUNT_SCHEMA)]
 RealNumber = Annotated[Any, BeforeValidator(_real), Marker("real"), WithJsonSchema(REAL_SCHEMA)]
 RealOrNone = Annotated[Any, BeforeValidator(_real), Marker("real", off=True), WithJsonSchema(REAL_SCHEMA)]
@@ -143,7 +149,7 @@ class Kind(BaseModel):
 
     Class facts, all in local letters: `inputs` gives each input's axes, `widths` those letters that the first call
     fixes, `optional` inputs may be left out, `sizes` maps a letter to `option = default`, `numbers`
-    does so for real numbers. `family` colours the box.
+    does so for real numbers. `family` colours the box. `elsewhere` are names that others use for it, for hints.
     After `resolved`, the fields hold dims, numbers and words instead of text.
     """
 
@@ -152,6 +158,7 @@ class Kind(BaseModel):
     name: ClassVar[str] = ""
     family: ClassVar[str] = "other"
     title: ClassVar[str] = ""
+    elsewhere: ClassVar[tuple[str, ...]] = ()
     inputs: ClassVar[Mapping[str, str]] = {"x": f"... {FIRST_WIDTH}"}
     widths: ClassVar[frozenset[str]] = frozenset({FIRST_WIDTH})
     optional: ClassVar[tuple[str, ...]] = ()

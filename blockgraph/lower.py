@@ -68,6 +68,22 @@ def unroll(graph: Graph, numbers: Mapping[str, int] | None = None) -> Graph:
     )
 
 
+def unrolled_size(graph: Graph, numbers: Mapping[str, int]) -> int:
+    """The number of nodes when every stack is written out, without writing it."""
+    total = 0
+    for node in graph.nodes:
+        if not isinstance(node.op, Repeat):
+            total += 1
+            continue
+        sizes = [unrolled_size(body, numbers) for body in node.op.bodies]
+        for segment in node.op.segments:
+            count = int(segment.count.evaluate(dict(numbers)))
+            rounds, rest = divmod(count, len(segment.bodies))
+            total += rounds * sum(sizes[body] for body in segment.bodies)
+            total += sum(sizes[body] for body in segment.bodies[:rest])
+    return total
+
+
 def _write(
     flat: _Flat, graph: Graph, around: _Around, found: dict[int, int], numbers: dict[str, int]
 ) -> dict[int, int]:
@@ -131,8 +147,9 @@ def _layers(
     for layer, body in enumerate(op.layers(numbers)):
         one = first.setdefault(body, layer)
         own = one if op.shared else layer
+        prefix = around.shared if op.inherited else around.prefix
         inside = _Around(
-            f"{around.prefix}{op.path}.{own}.",
+            f"{prefix}{op.path}.{own}.",
             f"{around.shared}{op.path}.{one}.",
             f"{around.scope}{scope or op.path}.{layer}.",
             layer + 1,

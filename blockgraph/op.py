@@ -33,12 +33,13 @@ class Type:
     """What is known of a value before anything runs.
 
     `shape` is None after a finding: the unknown shape fits everything. `bare` marks a value made of
-    parameters and numbers alone; such a value may broadcast under `+` and `-`.
+    parameters and numbers alone; such a value may broadcast under `+` and `-`. `below` bounds ids, where it is known.
     """
 
     shape: Shape | None
     dtype: DType = "float"
     bare: bool = False
+    below: Dim | None = None
 
 
 class Misfit(Exception):
@@ -74,10 +75,25 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Operand `operand` is read at positions output + [low, high] along axis `letter` (None: no bound)."""
+    """Operand `operand` is read at positions output + [low, high] along axis `letter` (None: no bound).
+
+    The output's position is that of the same letter, or of the letter `to`: under a causal mask a row of scores is
+    read at keys up to the row's own number.
+    """
 
     operand: int
     letter: str
+    low: Dim | int | None
+    high: Dim | int | None
+    to: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Zero:
+    """The outputs are 0 unless position of axis `letter` - position of axis `to` is in [low, high] (None: no bound)."""
+
+    letter: str
+    to: str
     low: Dim | int | None
     high: Dim | int | None
 
@@ -124,6 +140,8 @@ class Op:
     `role` is what the op does to a residual stream; `cuts` are operands (by index) without gradient,
     `shape_only` those of which only the shape is read, so that nothing flows from them.
     `operand_dtypes` says per operand what it must hold ("any" for no matter what); operands past its end hold floats.
+    `factors` are operands (by index, or "all") of which every term of the output has one element as a factor: where
+    that is 0, so is the term. `chooses`: elements of the output may have nothing of an operand, by place or by value.
     `activation` ops may stand where a kind of activation is asked for; `function` ops may be called by name.
     `Source:` in the docstring names paper and equation.
     """
@@ -135,6 +153,8 @@ class Op:
     shape_only: ClassVar[tuple[int, ...]] = ()
     shape: ClassVar[Pattern | None] = None
     operand_dtypes: ClassVar[tuple[DType | Literal["any"], ...]] = ()
+    factors: ClassVar[tuple[int, ...] | Literal["all"]] = ()
+    chooses: ClassVar[bool] = False
     activation: ClassVar[bool] = False
     function: ClassVar[bool] = True
 
@@ -202,6 +222,10 @@ class Op:
         """Where an axis kept by the pattern is nevertheless read at other positions."""
         return ()
 
+    def zeros(self, types: tuple[Type, ...]) -> tuple[Zero, ...]:
+        """Where the outputs are 0 whatever the operands hold."""
+        return ()
+
     def needs(self, types: tuple[Type, ...]) -> Iterator[Need]:
         """Bounds on sizes that the types of the outputs do not show, such as the length of a table that is sliced."""
         yield from ()
@@ -217,6 +241,10 @@ class Op:
     def backward(self, dy: Any, y: Any, *arrays: Any) -> tuple[Any, ...]:
         """The gradient of each operand, None where it has none; `dy` and `y` are tuples for several outputs."""
         raise AssertionError(f"{self.name} has no backward")
+
+    def side(self, y: Any, *arrays: Any) -> Any:
+        """For an op with kinks or jumps: which side of them each element is on, as an array; None if it has none."""
+        return None
 
     def expand(self, g: Builder, *values: int) -> int | None:
         """The same in simpler ops, or None for a primitive."""

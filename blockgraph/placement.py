@@ -8,7 +8,7 @@ A placement may also be equations in `f`, written once and copied for every subl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from blockgraph.equation import parse_equations, parse_expression
@@ -111,17 +111,37 @@ def _scaled(scale: str | None, text: str) -> str:
     return f"{scale}*{text}" if bare else f"({scale})*{text}"
 
 
-def own_wiring(text: str, part: str, passed: Mapping[str, str], renamed: Mapping[str, str]) -> str:
-    """A placement's own equations for one sublayer: `f` is the part, and its names are this sublayer's copies."""
-    edits: list[tuple[int, int, str]] = []
+Edit = tuple[int, int, str]
+
+
+def own_wiring(text: str, part: str, passed: Mapping[str, str], renamed: Mapping[str, str]) -> tuple[str, list[Edit]]:
+    """A placement's own equations for one sublayer: `f` is the part, and its names are this sublayer's copies.
+
+    The edits (start, end, new text) lead back to the places of the text as written: see `written_at`.
+    """
+    edits: list[Edit] = []
     for equation in parse_equations(text).equations:
         edits += _edits(equation, part, _passed(passed), renamed)
-    for start, end, new in sorted(edits, reverse=True):
+    edits.sort()
+    for start, end, new in reversed(edits):
         text = text[:start] + new + text[end:]
-    return text
+    return text, edits
 
 
-def _edits(equation: Equation, part: str, passed: str, renamed: Mapping[str, str]) -> Iterator[tuple[int, int, str]]:
+def written_at(offset: int, edits: Sequence[Edit]) -> int:
+    """Where a character of edited text stood before the edits; inside a new text, where that begins."""
+    moved = 0
+    for start, end, new in edits:
+        at = start + moved
+        if offset < at:
+            break
+        if offset < at + len(new):
+            return start
+        moved += len(new) - (end - start)
+    return offset - moved
+
+
+def _edits(equation: Equation, part: str, passed: str, renamed: Mapping[str, str]) -> Iterator[Edit]:
     for node in walk(equation.expr):
         if isinstance(node, Call) and node.name == SUBLAYER:
             yield node.start, node.start + len(SUBLAYER), part

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from blockgraph.equation import parse_equations, parse_expression
-from blockgraph.errors import Related, SpecPath
+from blockgraph.errors import Place, Related, SpecPath
 from blockgraph.module import InputDecl, Line, ParamDecl, PartDecl, Report, SizeText
 from blockgraph.op import DType
 from blockgraph.scan import check_target
 from blockgraph.schema import InputKeys, ParamKeys, validate
 from blockgraph.source import Document
+from blockgraph.syntax import Call, Name, Unread, walk
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -29,7 +30,7 @@ class Names:
 
     def declare(self, name: Any, what: str, path: SpecPath) -> bool:
         """Take a name, or report why it cannot be had. An input may be assigned again as a value."""
-        if not isinstance(name, str) or _NAME.fullmatch(name) is None:
+        if not is_name(name):
             help = "a name is made of letters, digits and _, and does not begin with a digit"
             self.report.add("BG013", f"`{name}` is no name", self._place(name, path), help)
             return False
@@ -49,6 +50,11 @@ class Names:
 
     def _place(self, name: Any, path: SpecPath) -> Any:
         return self.document.key(path) if path and path[-1] == name else self.document.value(path)
+
+
+def is_name(text: object) -> bool:
+    """Whether a text is made like a name."""
+    return isinstance(text, str) and _NAME.fullmatch(text) is not None
 
 
 def article(what: str) -> str:
@@ -165,7 +171,19 @@ def read_equations(value: Any, path: SpecPath, document: Document, report: Repor
             lines += _read_text(item, where, document, report)
         else:
             report.wrong_value("equation", item, document.value(where), "quote the text")
+            lines += _guessed(item, partial(document.within, where), where)
     return lines
+
+
+def _guessed(item: Any, locate: Callable[[int, int], Place], path: SpecPath) -> list[Line]:
+    """A mapping where an equation should stand, with its names counted as set and used."""
+    if not isinstance(item, dict) or len(item) != 1:
+        return []
+    ((left, right),) = item.items()
+    equations = parse_equations(f"{str(left).partition('=')[0]} = {right}").equations
+    names = tuple(node for one in equations for node in walk(one.expr) if isinstance(node, Name))
+    calls = tuple(Name(0, 0, node.name) for one in equations for node in walk(one.expr) if isinstance(node, Call))
+    return [Line(replace(one, expr=Unread(0, 0, (*names, *calls))), locate, path) for one in equations]
 
 
 def _read_text(text: str, path: SpecPath, document: Document, report: Report) -> list[Line]:

@@ -19,7 +19,7 @@ from typing import Any, Final, Literal, TextIO
 
 from blockgraph.errors import Finding, Place, Position, Related, Severity
 
-Format = Literal["full", "concise", "json"]
+Format = Literal["full", "concise", "json", "github", "sarif"]
 Lines = Callable[[str, int], str | None]
 """Line `n` (from 1) of the file at a path, or None where it cannot be had."""
 
@@ -28,6 +28,8 @@ GUTTER: Final = 5
 TAB: Final = 4
 INVISIBLE: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 COLORS: Final = {"error": "1;31", "warning": "1;33", "note": "1;36", "help": "1;36", "gutter": "2"}
+GITHUB_TEXT: Final = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
+GITHUB_OPTION: Final = {**GITHUB_TEXT, ord(":"): "%3A", ord(","): "%2C"}
 SIMPLER: Final = str.maketrans({"…": "...", "×": "x", "\u2212": "-", "\u2013": "-", "→": "->"})
 
 
@@ -65,6 +67,8 @@ def formatted(findings: Iterable[Finding], lines: Lines, form: Format = "full", 
     """All findings in one of the formats, in the order given, ending in a newline unless there are none."""
     if form == "json":
         return as_json(findings)
+    if form == "github":
+        return "".join(f"{github(finding)}\n" for finding in findings)
     if form == "concise":
         return "".join(f"{concise(finding, console)}\n" for finding in findings)
     return "\n".join(f"{full(finding, lines, console)}\n" for finding in findings)
@@ -92,6 +96,18 @@ def concise(finding: Finding, console: Console = PLAIN) -> str:
     """`path:line:column: CODE message`, on one line whatever the message holds."""
     place = f"{finding.place}: " if finding.place.path else ""
     return console.shown(f"{place}{_mark(finding)} {finding.message}")
+
+
+def github(finding: Finding) -> str:
+    """A workflow command of GitHub Actions, which shows the finding beside its line in a pull request."""
+    level = {"error": "error", "warning": "warning", "note": "notice"}[finding.severity]
+    place = finding.place
+    where = {"file": place.path, "line": place.start.line, "col": place.start.column, "endLine": place.end.line}
+    where |= {"endColumn": place.end.column} if place.end.line == place.start.line else {}
+    where = {**(where if place.path else {}), "title": f"blockgraph {finding.code}"}
+    options = ",".join(f"{key}={str(value).translate(GITHUB_OPTION)}" for key, value in where.items())
+    parts = (finding.message, finding.label, f"help: {finding.help}" if finding.help else "")
+    return f"::{level} {options}::" + "\n".join(filter(None, parts)).translate(GITHUB_TEXT)
 
 
 def as_data(findings: Iterable[Finding]) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ A graph is bound once for each set of input sizes: symbols become numbers and wh
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -54,11 +55,12 @@ class Interpreter:
         """
         calls, slots = self.prepare(inputs, params, numbers)
         wanted = {port.value for port in self.graph.outputs} | set(keep)
-        for call in calls:
-            call.run(slots)
-            for slot in call.dead:
-                if slot not in wanted:
-                    slots.pop(slot, None)
+        with np.errstate(all="ignore"):  # what is not finite shows in the numbers
+            for call in calls:
+                call.run(slots)
+                for slot in call.dead:
+                    if slot not in wanted:
+                        slots.pop(slot, None)
         return {value: np.asarray(slots[value]) for value in wanted}
 
     def prepare(
@@ -100,4 +102,11 @@ class Interpreter:
 def rms(array: Any) -> float:
     """sqrt(mean(x**2)), in float64; 0 for an empty array."""
     x = np.asarray(array, dtype=np.float64).ravel()
-    return float(np.sqrt(np.dot(x, x) / x.size)) if x.size else 0.0
+    if not x.size:
+        return 0.0
+    with np.errstate(all="ignore"):
+        square = float(np.dot(x, x) / x.size)
+        if np.isfinite(square) or not np.isfinite(x).all():
+            return math.sqrt(square) if square >= 0 else square
+        largest = float(np.abs(x).max())  # squares overflow: take the common factor out
+        return largest * rms(x / largest)

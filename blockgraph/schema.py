@@ -183,20 +183,30 @@ def key_names(model: type[BaseModel]) -> list[str]:
 
 
 def validate(
-    model: type[M], data: Mapping[str, Any], path: SpecPath, document: Document, report: Report, owner: str
+    model: type[M],
+    data: Mapping[str, Any],
+    path: SpecPath,
+    document: Document,
+    report: Report,
+    owner: str,
+    also: Iterable[str] = (),
 ) -> M | None:
-    """`data` as a `model`, every fault reported once. A bad key counts as absent; None if a needed one is missing."""
+    """`data` as a `model`, every fault reported once. A bad key counts as absent; None if a needed one is missing.
+
+    A needed key that is only misspelt is told as misspelt. `also` are further keys to guess from.
+    """
     try:
         return model.model_validate(data)
     except ValidationError as error:
         faults = error.errors(include_url=False)
-    bad = set()
-    missing = False
+    bad = {str(fault["loc"][0]) if fault["loc"] else "" for fault in faults}
+    missing = {str(fault["loc"][0]) for fault in faults if fault["type"] == "missing"}
+    choices = [*key_names(model), *also]
+    slips = {near(key, choices) for key in bad if key in data}
     for fault in faults:
         key = str(fault["loc"][0]) if fault["loc"] else ""
-        missing |= fault["type"] == "missing"
-        bad.add(key)
-        _report(fault, key, model, (*path, key), document, report, owner)
+        if key not in missing or key not in slips:
+            _report(fault, key, choices, (*path, key), document, report, owner)
     if missing:
         return None
     rest = {key: value for key, value in data.items() if key not in bad}
@@ -205,12 +215,12 @@ def validate(
 
 
 def _report(
-    fault: Any, key: str, model: type[BaseModel], path: SpecPath, document: Document, report: Report, owner: str
+    fault: Any, key: str, choices: list[str], path: SpecPath, document: Document, report: Report, owner: str
 ) -> None:
     if fault["type"] == "missing":
         report.add("BG021", f"`{key}` is required for {owner}", document.key(path), f"add `{key}: ...`")
     elif fault["type"] == "extra_forbidden":
-        report.add("BG020", f"unknown key `{key}` in {owner}", document.key(path), suggestion(key, key_names(model)))
+        report.add("BG020", f"unknown key `{key}` in {owner}", document.key(path), suggestion(key, choices))
     else:
         context = fault.get("ctx", {})
         message = context.get("message", f"this value does not fit, got {show_value(fault.get('input'))}")

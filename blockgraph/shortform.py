@@ -10,10 +10,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from blockgraph.equation import parse_equations
-from blockgraph.errors import SpecPath
+from blockgraph.errors import Place, SpecPath
 from blockgraph.module import Line, ParamDecl, PartDecl, Report
-from blockgraph.placement import NAMED, NORM, PLACES, SUBLAYER, Group, Member, names_used, norms, own_wiring, wire
-from blockgraph.read_module import Names, article, read_equations, read_params, read_part, split_use
+from blockgraph.placement import (
+    NAMED,
+    NORM,
+    PLACES,
+    SUBLAYER,
+    Group,
+    Member,
+    names_used,
+    norms,
+    own_wiring,
+    wire,
+    written_at,
+)
+from blockgraph.read_module import Names, article, is_name, read_equations, read_params, read_part, split_use
 from blockgraph.schema import (
     WIRING_KEYS,
     GroupKeys,
@@ -44,6 +56,8 @@ class ShortForm:
     _count: int = 0
     _first_use: dict[SpecPath, str] = field(default_factory=dict)
     _aliases: dict[str, str] = field(default_factory=dict)
+    _used: set[SpecPath] = field(default_factory=set)  # wiring options that had an effect
+    _lost: bool = False  # a sublayer could not be read, so that what it used is not known
 
     def write(self) -> None:
         """Write out every sublayer in order."""
@@ -53,10 +67,21 @@ class ShortForm:
                 self._group(entry, path)
             else:
                 self._single(entry, path)
+        if not self._lost:
+            self._refuse_unused(self.keys, self.path)
+
+    def _refuse_unused(self, owner: Wiring, path: SpecPath) -> None:
+        """Report a norm that no placement sets, and a factor on a skip path that is not there."""
+        without = {NORM: "no placement sets it", "skip_scale": "`residual: none` leaves no skip path"}
+        for option, why in without.items():
+            where = (*path, option)
+            if getattr(owner, option) is not None and where not in self._used:
+                self.report.add("BG033", f"`{option}` has no effect: {why}", self.document.key(where), "leave it out")
 
     def _single(self, entry: Any, path: SpecPath) -> None:
         sublayer = self._sublayer(entry, path)
         if sublayer is None:
+            self._lost = True
             return
         if _is_equations(self._chosen("placement", sublayer.keys)):
             self._own_placement(sublayer)
@@ -67,23 +92,33 @@ class ShortForm:
     def _group(self, entry: dict[str, Any], path: SpecPath) -> None:
         keys = validate(GroupKeys, entry, path, self.document, self.report, "a parallel group")
         if keys is None:
+            self._lost = True
             return
         if _is_equations(self._chosen("placement", keys)):
-            help = "give this group a named placement, or write the block as equations"
-            self.report.add(
-                "BG034", "a placement of equations joins one sublayer, not a group", self._key(path, "placement"), help
-            )
+            self._refuse_own_placement(path)
             return
         members = [self._sublayer(member, (*path, "parallel", i)) for i, member in enumerate(keys.parallel)]
-        found = [member for member in members if member is not None]
+        found = [one for one in members if one is not None and not _is_equations(one.keys.placement)]
+        for member in members:
+            if member is not None and member not in found:
+                self._refuse_own_placement(member.path)
+        self._lost |= len(found) < len(members)
         self._refuse_of_members(found)
         if found:
             places = [self._places(member.keys, member.path, keys) for member in found]
             self._join(found, places, keys, path, shared=keys.norms == "shared")
 
+    def _refuse_own_placement(self, path: SpecPath) -> None:
+        self._lost = True
+        help = "give this group a named placement, or write the block as equations"
+        message = "a placement of equations joins one sublayer, not a group"
+        self.report.add("BG034", message, self._key(path, "placement"), help)
+
     def _refuse_of_members(self, members: list[_Sublayer]) -> None:
-        """The skip path belongs to the group as a whole."""
+        """The skip path and the norm after the sum belong to the group as a whole."""
         for member in members:
+            self._refuse_placement(member)
+            self._used.add((*member.path, "skip_scale"))
             for option in ("residual", "skip_scale"):
                 if getattr(member.keys, option) is not None:
                     where = self.document.key((*member.path, option))
@@ -93,6 +128,13 @@ class ShortForm:
                         where,
                         "write it beside `parallel`",
                     )
+
+    def _refuse_placement(self, member: _Sublayer) -> None:
+        own = member.keys.placement
+        if own is not None and "after" in self._named_places(own, (*member.path, "placement")):
+            message = "a norm after the sum belongs to the whole group, not to one member"
+            place = self.document.value((*member.path, "placement"))
+            self.report.add("BG034", message, place, "write the placement beside `parallel`")
 
     def _join(
         self, sublayers: list[_Sublayer], places: list[frozenset[str]], keys: Wiring, path: SpecPath, *, shared: bool
@@ -120,14 +162,16 @@ class ShortForm:
             self.report.add(
                 "BG033", "`residual: normed` needs a norm before the sublayer", self._key(path, "residual"), help
             )
+            self._lost = True
             return
         if shared and "input" not in places[0]:
             self.report.add("BG033", "`norms: shared` has no effect without an input norm", self._key(path, "norms"))
         self.normed |= residual == "normed"
-        self._norms_and_parts(group, sublayers, keys, path)
+        self._norms_and_parts(group, sublayers, keys)
+        self._judge(sublayers, keys, path, residual)
         self._lines(self._with_shared_names(wire(group)), path)
 
-    def _norms_and_parts(self, group: Group, sublayers: list[_Sublayer], keys: Wiring, path: SpecPath) -> None:
+    def _norms_and_parts(self, group: Group, sublayers: list[_Sublayer], keys: Wiring) -> None:
         """Declare the parts in the order of the flow: input norm, sublayer, output norm, after norm."""
         needed = list(norms(group))
         for member, sublayer in zip(group.members, sublayers, strict=True):
@@ -143,9 +187,18 @@ class ShortForm:
             if place == "after":
                 self._norm(name, sublayers[0], keys)
 
+    def _judge(self, sublayers: list[_Sublayer], keys: Wiring, path: SpecPath, residual: str) -> None:
+        """Note which factor scales the skip path, and report what has no effect on this group."""
+        if residual != "none":
+            self._used.add((*(self.path if keys.skip_scale is None else path), "skip_scale"))
+        self._refuse_unused(keys, path)
+        for sublayer in sublayers:
+            self._refuse_unused(sublayer.keys, sublayer.path)
+
     def _norm(self, name: str, sublayer: _Sublayer, keys: Wiring) -> None:
         for owner, path in ((sublayer.keys, sublayer.path), (keys, sublayer.path[:-2]), (self.keys, self.path)):
             if owner.norm is not None:
+                self._used.add((*path, NORM))
                 where = path if self.document.has((*path, NORM)) else self.path
                 part = read_part(name, owner.norm, (*where, NORM), self.document, self.report)
                 if part is not None:
@@ -164,7 +217,7 @@ class ShortForm:
             self.parts[part.name] = part
 
     def _with_shared_names(self, text: str) -> str:
-        return own_wiring(text, SUBLAYER, {}, self._aliases) if self._aliases else text
+        return own_wiring(text, SUBLAYER, {}, self._aliases)[0] if self._aliases else text
 
     def _sublayer(self, entry: Any, path: SpecPath) -> _Sublayer | None:
         use = split_use(entry, path, self.document, self.report, "a sublayer")
@@ -181,8 +234,24 @@ class ShortForm:
         if not self.names.declare(name, "sublayer", where):
             return None
         rest = {key: value for key, value in options.items() if key not in WIRING_KEYS}
-        passed = keys.with_ if isinstance(keys.with_, dict) else {one: one for one in keys.with_}
+        passed = self._passed(keys.with_, (*path, "with"))
         return _Sublayer(name, self._count, keys, passed, PartDecl(name, kind, rest, path), path)
+
+    def _passed(self, given: Any, path: SpecPath) -> dict[str, str]:
+        """The values that `with` passes, by input; what is no name is reported and left out."""
+        pairs = given.items() if isinstance(given, dict) else [(name, name) for name in given]
+        found: dict[str, str] = {}
+        for index, (name, value) in enumerate(pairs):
+            wrong = next((one for one in (name, value) if not is_name(one)), None)
+            if wrong is None:
+                found[name] = value
+                continue
+            place = self.document.value((*path, name if isinstance(given, dict) else index))
+            self.report.add(
+                "BG013", f"`{wrong}` is no name", place, "`with` lists values by name, as in [memory, keep]"
+            )
+            self._lost = True
+        return found
 
     def _fresh(self, kind: str) -> str:
         number = 1
@@ -206,12 +275,15 @@ class ShortForm:
             for index, name in enumerate(value):
                 if name not in PLACES:
                     where = self.document.value((*path, index))
+                    self._lost = True
                     self.report.add("BG034", f"`{name}` is no place for a norm", where, suggestion(str(name), PLACES))
             return frozenset(str(name) for name in value) & frozenset(PLACES)
         if value in NAMED:
             return NAMED[value]
+        self._lost = True
         where = self.document.value(path)
-        self.report.add("BG034", f"unknown placement `{value}`", where, suggestion(str(value), NAMED))
+        stem = str(value).replace("-", "_").casefold().removesuffix("norm").removesuffix("_")
+        self.report.add("BG034", f"unknown placement `{value}`", where, suggestion(stem, NAMED))
         return NAMED["pre"]
 
     def _own_placement(self, sublayer: _Sublayer) -> None:
@@ -222,9 +294,9 @@ class ShortForm:
         data = value if isinstance(value, dict) else {"equations": value}
         keys = validate(PlacementKeys, data, path, self.document, self.report, "a placement")
         if keys is None:
+            self._lost = True
             return
         inner = (*path, "equations") if isinstance(value, dict) else path
-        text = keys.equations if isinstance(keys.equations, str) else "\n".join(map(str, keys.equations))
         first = sublayer.number == 1 or own is not None
         checked = read_equations(keys.equations, inner, self.document, self.report if first else Report())
         self._refuse_overruled(sublayer, path)
@@ -235,11 +307,12 @@ class ShortForm:
                 self.document.value(path),
                 "for example `x = x + f(norm(x))`",
             )
+            self._lost = True
             return
-        text = "\n".join(line.equation.text for line in checked) if checked else text
-        self._copy(sublayer, keys, path, text)
+        self._copy(sublayer, keys, path, checked)
+        self._refuse_unused(sublayer.keys, sublayer.path)
 
-    def _copy(self, sublayer: _Sublayer, keys: PlacementKeys, path: SpecPath, text: str) -> None:
+    def _copy(self, sublayer: _Sublayer, keys: PlacementKeys, path: SpecPath, written: list[Line]) -> None:
         number = sublayer.number
         renamed = {name: f"{name}{number}" for name in (*keys.params, *keys.parts)}
         for name in renamed:
@@ -248,12 +321,14 @@ class ShortForm:
                 where = self.document.value(path)
                 message = f"`{name}` of the placement is already the name of {article(what)}"
                 self.report.add("BG029", message, where, "choose another name")
+                self._lost = True
                 return
         for param in read_params(keys.params, (*path, "params"), self.document, self.report):
             name = renamed[param.name]
             if self.names.declare(name, "parameter", param.path):
                 self.params.append(ParamDecl(name, param.dims, param.init, param.frozen, param.path))
-        if NORM in names_used(text) and NORM not in renamed:
+        uses_norm = any(NORM in names_used(line.equation.text) for line in written)
+        if uses_norm and NORM not in renamed:
             renamed[NORM] = f"norm{number}"
             self._norm(renamed[NORM], sublayer, sublayer.keys)
         self.parts[sublayer.part] = sublayer.decl
@@ -261,12 +336,25 @@ class ShortForm:
             part = read_part(renamed[name], use, (*path, "parts", name), self.document, self.report)
             if part is not None:
                 self.parts[part.name] = part
-        self._lines(self._with_shared_names(own_wiring(text, sublayer.part, sublayer.passed, renamed)), sublayer.path)
+        renamed = {old: self._aliases.get(new, new) for old, new in renamed.items()}
+        for line in written:
+            self._copy_line(line, sublayer, renamed)
+
+    def _copy_line(self, line: Line, sublayer: _Sublayer, renamed: Mapping[str, str]) -> None:
+        """One equation with this sublayer's names, found again where the placement is written."""
+        text, edits = own_wiring(line.equation.text, sublayer.part, sublayer.passed, renamed)
+        offset = line.equation.start
+
+        def locate(start: int, end: int) -> Place:
+            return line.locate(offset + written_at(start, edits), offset + written_at(end, edits))
+
+        self.lines += [Line(one, locate, sublayer.path) for one in parse_equations(text).equations]
 
     def _refuse_overruled(self, sublayer: _Sublayer, placement: SpecPath) -> None:
         for owner, path in ((sublayer.keys, sublayer.path), (self.keys, self.path)):
             for option in ("residual", "skip_scale", "branch_scale"):
                 if getattr(owner, option) is not None:
+                    self._used.add((*path, option))
                     help = "write it into the equations, or leave it out"
                     self.report.add(
                         "BG033",

@@ -11,14 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from blockgraph.errors import Finding, Place, SpecPath, near
+from blockgraph.errors import Finding, Place, SpecError, SpecPath, near
 from blockgraph.module import InputDecl, Line, Module, ParamDecl, PartDecl, Report, SizeText
 from blockgraph.read_module import Names, read_equations, read_inputs, read_params, read_part, size_text, sizes
 from blockgraph.schema import ModuleKeys, SpecKeys, validate
 from blockgraph.shortform import ShortForm
 from blockgraph.source import Document, from_data, parse, read
 from blockgraph.source.scalars import resolve
-from blockgraph.wording import is_number_text
+from blockgraph.syntax import Name, walk
+from blockgraph.wording import is_number_text, show_value
 
 MAIN_MODEL, MAIN_BLOCK = "model", "block"
 DEFAULT_INPUT = ["B", "T", "C"]
@@ -35,7 +36,7 @@ class DimDecl:
     path: SpecPath
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Spec:
     """A spec file in one form. `modules` holds the blocks and the model; `main` names the one that is meant.
 
@@ -53,6 +54,11 @@ class Spec:
     findings: tuple[Finding, ...] = ()
     overrides: dict[str, Any] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        """One line: the name, and what the file holds."""
+        dims = ", ".join(f"{name}: {dim.number}" if dim.number else name for name, dim in self.dims.items())
+        return f"<Spec {self.name or self.path}: dims {dims or 'none'}; {', '.join(self.modules)}>"
+
     @property
     def path(self) -> str:
         """The file as it was named."""
@@ -66,15 +72,21 @@ class Spec:
     def with_values(self, values: Mapping[str, Any]) -> Spec:
         """The spec with dims and constants rebound, as by `--set`. Unknown names become findings."""
         report = Report()
-        for name in values:
-            if name not in self.dims and name not in self.constants and not self._is_free(name):
+        plain = {name: value.item() if hasattr(value, "item") else value for name, value in values.items()}  # NumPy's
+        for name, value in plain.items():
+            if name in self.dims or name in self.constants:
+                continue
+            if self._is_free(name):
+                if type(value) is not int or not 0 < value <= MAX_DIM:
+                    what = f"`{name}`, which an input's shape leaves free"
+                    report.wrong_value("positive whole number", value, Place(self.path), what=what)
+            else:
                 choices = [*self.dims, *self.constants]
                 found = near(name, choices)
                 help = f"did you mean `{found}`?" if found else f"the file has {', '.join(choices) or 'no dims'}"
                 report.add(
                     "BG027", f"`{name}` is set, but the file has no such dim or constant", Place(self.path), help
                 )
-        plain = {name: value.item() if hasattr(value, "item") else value for name, value in values.items()}  # NumPy's
         return replace(self, overrides={**self.overrides, **plain}, findings=self.findings + tuple(report.findings))
 
     def _is_free(self, name: str) -> bool:
@@ -91,6 +103,9 @@ def load(source: str | os.PathLike[str] | Mapping[str, Any]) -> Spec:
     """
     if isinstance(source, Mapping):
         return from_document(from_data(dict(source)))
+    if not isinstance(source, str | os.PathLike):
+        message = f"a spec is a path, text or a mapping, not {show_value(source)}"
+        raise SpecError([Finding("BG008", message, Place("<data>"), 'for example load("specs/pre_norm.yaml")')])
     if isinstance(source, str) and ("\n" in source or source.lstrip().startswith("{")):
         return from_document(parse(source, "<text>"))
     return from_document(read(source))
@@ -103,7 +118,10 @@ def from_document(document: Document) -> Spec:
 
 def setting(text: str) -> Any:
     """The value in `--set NAME=text`: a number, a word, or an expression."""
-    value = resolve(text.strip())
+    try:
+        value = resolve(text.strip())
+    except ValueError:  # a number too long to be one
+        return text.strip()
     return text.strip() if isinstance(value, bool) or value is None else value
 
 
@@ -119,12 +137,10 @@ class _Loader:
         data = self.document.data
         keys = validate(SpecKeys, data, (), self.document, self.report, "the file") or SpecKeys.model_validate({})
         shared = Names(self.document, Report())
-        dims = {name: dim for name, value in keys.dims.items() if (dim := self._dim(name, value))}
-        for name in keys.dims:
-            self._declare(shared, name, "dim", ("dims", name))
-        constants = {name: self._constant(name, value) for name, value in keys.constants.items()}
-        for name in keys.constants:
-            self._declare(shared, name, "constant", ("constants", name))
+        named = [name for name in keys.dims if self._declare(shared, name, "dim", ("dims", name))]
+        dims = {name: dim for name in named if (dim := self._dim(name, keys.dims[name]))}
+        named = [name for name in keys.constants if self._declare(shared, name, "constant", ("constants", name))]
+        constants = {name: self._constant(name, keys.constants[name]) for name in named}
         modules = self._modules(keys, shared)
         main = self._main(keys, modules)
         findings = tuple(self.report.findings)
@@ -132,9 +148,9 @@ class _Loader:
             str(keys.name), str(keys.source), self.document, dims, constants, modules, main, keys.checkpoint, findings
         )
 
-    def _declare(self, shared: Names, name: str, what: str, path: SpecPath) -> None:
+    def _declare(self, shared: Names, name: str, what: str, path: SpecPath) -> bool:
         shared.report = self.report
-        shared.declare(name, what, path)
+        return shared.declare(name, what, path)
 
     def _dim(self, name: str, value: Any) -> DimDecl | None:
         path = ("dims", name)
@@ -164,8 +180,8 @@ class _Loader:
         for name, value in keys.blocks.items():
             path = ("blocks", name)
             names = Names(self.document, self.report)
-            if not names.declare(name, "block", path):
-                continue
+            if not names.declare(name, "block", path) and not isinstance(name, str):
+                continue  # one that has a bad name only is still there for its uses
             if name in found:
                 self.report.add(
                     "BG029", "the block `block` is there twice", self.document.key(path), "rename one of the two"
@@ -221,7 +237,7 @@ class _ModuleReader:
             params += tuple(short.params)
             parts, lines, normed = short.parts, short.lines, short.normed
         else:
-            parts, lines, normed = self._parts(), self._equations(), False
+            parts, lines, normed = self._parts(), self._equations(), self.keys.residual == "normed"
         for line in lines:
             for target in line.equation.targets:
                 self._value(target.name, line, target.start, target.end)
@@ -239,7 +255,18 @@ class _ModuleReader:
             inputs = tuple(read_inputs(self.keys.inputs, path, self.document, self.report))
         for one in inputs:
             self.names.declare(one.name, "input", (*path, one.name))
+            for axis in one.dims:
+                self._refuse_constants(axis)
         return inputs
+
+    def _refuse_constants(self, axis: SizeText) -> None:
+        """A constant is no size: it would fix an axis in silence."""
+        for node in walk(axis.expr):
+            if isinstance(node, Name) and self.names.known.get(node.name, ("",))[0] == "constant":
+                place = self.document.within(axis.path, node.start, node.end)
+                message = f"the axis `{node.name}` has the name of a constant, and an axis is a dim or a free symbol"
+                help = f"move `{node.name}` to `dims`, or give one of the two another name"
+                self.report.add("BG029", message, place, help)
 
     def _params(self) -> tuple[ParamDecl, ...]:
         params = tuple(read_params(self.keys.params, (*self.path, "params"), self.document, self.report))
@@ -257,7 +284,8 @@ class _ModuleReader:
 
     def _equations(self) -> list[Line]:
         for option in ("norm", "placement", "residual", "skip_scale", "branch_scale"):
-            if getattr(self.keys, option) is not None:
+            value = getattr(self.keys, option)
+            if value is not None and (option, value) != ("residual", "normed"):  # this says what the equations mean
                 where = self.document.key((*self.path, option))
                 self.report.add(
                     "BG033", f"`{option}` has no effect without `sublayers`", where, "write it in the equations"

@@ -6,6 +6,7 @@ Cells are plain text from specs: they never become markup, and are made harmless
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 
 LINE: Final = "─"
 ASCII_LINES: Final = "    \n    \n -- \n    \n    \n    \n    \n    \n"
-LEAST: Final = 8
+TOKEN: Final = re.compile(r"[^\s(,+*/@-]*[\s(,+*/@-]+|[^\s(,+*/@-]+")
+"""What stays together where a cell is broken into lines."""
+LEAST: Final = 16
 """Characters that a column keeps when it must wrap."""
 MOST: Final = 200
 """Characters of a cell: a longer one is cut."""
@@ -47,6 +50,13 @@ def table(head: Sequence[Column], rows: Sequence[Sequence[str]], console: Consol
     least = sum(min(size, LEAST) if one.wrap else size for one, size in zip(head, widths, strict=True)) + gap * (
         len(head) - 1
     )
+    room = (
+        max(width, least)
+        - gap * (len(head) - 1)
+        - sum(size for one, size in zip(head, widths, strict=True) if not one.wrap)
+    )
+    share = max(LEAST, room // max(1, sum(one.wrap for one in head)))
+    cells = [[_broken(cell, share) if one.wrap else cell for one, cell in zip(head, row, strict=True)] for row in cells]
     style = box.SIMPLE_HEAD if console.shown(LINE) == LINE else box.Box(ASCII_LINES, ascii=True)
     drawn = Table(box=style, show_edge=False, pad_edge=False, padding=(0, 0, 0, gap - 1))
     for one in head:
@@ -72,6 +82,17 @@ def _printed(drawn: Table, width: int, console: Console) -> str:
     )
     screen.print(drawn)
     return "".join(f"{line.rstrip()}\n" for line in file.getvalue().splitlines())
+
+
+def _broken(cell: str, width: int) -> str:
+    """A cell in lines of at most `width` columns, broken at spaces, and behind brackets, commas and signs."""
+    lines = [""]
+    for token in TOKEN.findall(cell):
+        if lines[-1] and columns(lines[-1]) + columns(token.rstrip()) > width:
+            lines[-1] = lines[-1].rstrip()
+            lines.append("")
+        lines[-1] += token
+    return "\n".join(lines)
 
 
 def _shown(cell: str, console: Console) -> str:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|[-+]?\.?(inf|nan)", re.IGNORECASE)
+
 
 def show_value(value: object) -> str:
     """A value as a reader would name it: `true`, `8.5`, `the text "8"`, `a list`."""
@@ -19,11 +23,7 @@ def show_value(value: object) -> str:
 
 def is_number_text(text: str) -> bool:
     """Whether a text is only a number, so that its quotes are a slip."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return _NUMBER.fullmatch(text.strip()) is not None
 
 
 def wrong_value(expected: str, value: object, help: str = "") -> tuple[str, str]:
@@ -31,3 +31,8 @@ def wrong_value(expected: str, value: object, help: str = "") -> tuple[str, str]
     if isinstance(value, str) and is_number_text(value):
         help = "remove the quotes"
     return f"{expected} expected, got {show_value(value)}", help
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 name`, `2 names`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -227,3 +227,94 @@ def test_a_stack_of_400_blocks_runs() -> None:
     x, params = program.sample(0)
     assert len(params) == 400 * 3 + 2
     np.testing.assert_allclose(program(x, params).std(axis=-1), 1, rtol=1e-3)
+
+
+POSITIONS = """
+    dims: {C: 8, V: 50257, max_len: 512}
+    model:
+      inputs: {tokens: {ids: [B, T], below: V}}
+      parts:
+        embed: {kind: embedding, size: V, width: C}
+        positions: {kind: learned_positions, length: max_len, width: C}
+      equations: |
+        x = embed(tokens) + positions(tokens)
+"""
+
+
+def test_a_position_table_bounds_the_length_and_does_not_fix_it() -> None:
+    checked = bg.check(spec(POSITIONS))
+    assert checked.graph is not None
+    assert [condition.text for condition in checked.graph.conditions] == ["T <= max_len"]
+    program = bg.compile(spec(POSITIONS))
+    params = program.init(0)
+    for time in (1, 512):
+        assert program(np.zeros((1, time), dtype=int), params).shape == (1, time, 8)
+
+
+def test_a_sequence_longer_than_the_position_table_is_told_at_the_tables_length() -> None:
+    program = bg.compile(spec(POSITIONS))
+    with pytest.raises(bg.InputError, match="T = 513 exceeds max_len = 512") as caught:
+        program(np.zeros((1, 513), dtype=int), program.init(0))
+    (finding,) = caught.value.findings
+    assert (finding.code, finding.place.start.line, finding.place.spec_path) == (
+        "BG109",
+        6,
+        "model.parts.positions.length",
+    )
+
+
+def test_an_id_beyond_its_table_is_told_with_its_place_and_the_valid_range() -> None:
+    program = bg.compile(spec(POSITIONS))
+    tokens = np.zeros((2, 4), dtype=int)
+    tokens[1, 2] = 50257
+    with pytest.raises(bg.InputError, match=r"holds 50257 at \[1, 2\], and ids run from 0 to 50256"):
+        program(tokens, program.init(0))
+
+
+@pytest.mark.parametrize(("equation", "norms"), [("cross(n1(x), memory)", 1), ("cross(n1(x), n2(memory))", 2)])
+def test_cross_attention_reads_queries_from_the_norm_and_keys_from_the_memory(equation: str, norms: int) -> None:
+    graph = bg.compile(
+        spec(f"""
+        dims: {{C: 8, H: 2}}
+        block:
+          inputs: {{x: [B, T, C], memory: [B, S, C]}}
+          parts:
+            n1: layer_norm
+            {"n2: layer_norm" if norms == 2 else "# the memory as it is"}
+            cross: {{kind: cross_attention, heads: H}}
+          equations: |
+            x = x + {equation}
+    """)
+    ).graph
+    found = [node for node in graph.nodes if node.op.name == "layer_norm"]
+    assert len(found) == norms
+    memory = next(port.value for port in graph.inputs if port.name == "memory")
+    makers = {"query": found[0].outputs[0], "key": memory if norms == 1 else found[1].outputs[0]}
+    makers["value"] = makers["key"]
+    for name, source in makers.items():
+        heads = graph.producers[graph.named[f"cross.{name}"]]
+        product = graph.producers[heads.inputs[0]]
+        assert product.inputs[0] == source
+
+
+def test_the_first_value_that_is_not_finite_is_named_with_its_parameter() -> None:
+    text = """
+        dims: {C: 8, N: 48}
+        blocks:
+          block: {norm: layer_norm, sublayers: [{kind: feed_forward, name: ffn, hidden: 16, activation: relu}]}
+        model:
+          parts: {layers: {kind: stack, of: block, repeat: N}, final_norm: layer_norm}
+          equations: |
+            x = final_norm(layers(x))
+    """
+    from blockgraph.cli.numeric import numeric_findings
+
+    program = bg.compile(spec(text))
+    x, params = program.sample(0)
+    params["layers.5.ffn.W2"][3, 1] = np.inf
+    with np.errstate(all="ignore"):
+        trace = program.trace(x, params)
+    (finding,) = numeric_findings(trace, params)
+    assert (finding.code, finding.severity) == ("BG402", "error")
+    assert finding.message.startswith("`layers.5.ffn` holds infinity")
+    assert finding.help == "the parameter layers.5.ffn.W2 is not finite itself"

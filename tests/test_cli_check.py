@@ -79,6 +79,8 @@ def test_a_good_spec_is_summed_up_on_standard_output(run: Run) -> None:
     # 2 norms of 2*64; attention 4*64*64; feed-forward 64*256 + 256 + 256*64 + 64
     assert out == (
         f"{SPEC}: ok\n  x (B, T, C) -> x (B, T, C)\n  parameters: 49,728\n  holds: H divides C (C = 64, H = 4)\n"
+        "  proved: batch items independent, stackable\n  refuted: causal, each position by itself\n"
+        "  residual highway: clean, additions only\n"
     )
 
 
@@ -156,6 +158,14 @@ def test_json_has_the_keys_that_were_promised(run: Run, spec: Path) -> None:
         "outputs": {"x": "(B, T, C)"},
         "conditions": ["H divides C"],
         "parameters": 49728,
+        "proofs": {
+            "causal": "refuted",  # attention's mask is full
+            "batch_independent": "proved",
+            "positionwise": "refuted",
+            "stackable": "proved",
+            "highway": {"clean": True, "on_path": []},
+            "dead_parameters": [],
+        },
     }
     (finding,) = bad["findings"]
     assert {"code", "severity", "message", "help", "path", "range", "spec_path", "related"} <= set(finding)

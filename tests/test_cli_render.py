@@ -104,13 +104,14 @@ def test_without_a_program_a_dot_file_that_is_there_is_kept(run: Run, monkeypatc
     assert finding["help"].endswith("the DOT text was not written: a.dot is there already and was kept")
 
 
-def test_a_spec_with_an_error_is_not_drawn(run: Run, folder: Path) -> None:
+def test_a_spec_with_an_error_is_drawn_and_still_a_finding(run: Run, folder: Path) -> None:
     Path("bad.yaml").write_text("block: {equations: y = x + z}\n")
     code, out, err = run("render", SPEC, "bad.yaml", "-o", "a.dot")
     assert (code, out) == (1, "")
     assert err.startswith("BG025 bad.yaml:1:")
-    assert [path.name for path in folder.iterdir()] == ["bad.yaml"]
-    assert run("render", "bad.yaml", "no.yaml", "-o", "a.dot")[0] == 2
+    assert err.endswith("wrote a.dot\n")
+    assert 'class="op other guilty"' in Path("a.dot").read_text(encoding="utf-8")
+    assert run("render", "bad.yaml", "no.yaml", "-o", "b.dot")[0] == 2
 
 
 @pytest.mark.parametrize("target", ["no/a.dot", "folder.dot", "a\0.dot"])

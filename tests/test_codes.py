@@ -12,7 +12,7 @@ import pytest
 import blockgraph as bg
 
 PACKAGE = Path(bg.__file__).parent
-PAGES = sorted((PACKAGE / "codes").glob("*.md"))
+PAGES = sorted((PACKAGE / "codes").glob("BG*.md"))
 SECTIONS = ["What it means", "Why it matters", "Example that fails", "Example that passes"]
 
 

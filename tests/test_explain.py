@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from blockgraph.api import check
 from blockgraph.elaborate import elaborate
-from blockgraph.explain import expansion, main_text
+from blockgraph.explain import expansion, explain_spec, main_text
 from blockgraph.explain.written_out import wrapped
 from blockgraph.same import first_difference, same_graph
 from blockgraph.spec import Spec, load
@@ -18,7 +19,7 @@ FF = "{kind: feed_forward, hidden: 4*C, activation: silu}"
 
 SAMPLES = {
     "a placement of equations with its own parameters, parts and norm": f"""
-dims: {{H: 4}}
+dims: {{C: 64, H: 4}}
 block:
   norm: {{kind: rms_norm, eps: 1e-5}}
   placement:
@@ -30,7 +31,7 @@ block:
   sublayers: [{{kind: attention, heads: H}}, {FF}]
 """,
     "a shared norm, a parallel group and scales": f"""
-dims: {{H: 4}}
+dims: {{C: 64, H: 4}}
 constants: {{half: 1/2}}
 block:
   norm: {{kind: layer_norm, share: true}}
@@ -96,6 +97,7 @@ block:
 checkpoint: {config: {C: hidden_size}, layout: out_in, weights: {W: w.weight}}
 """,
     "an equation too long for one line": """
+dims: {C: 64}
 block:
   params: {first_weight_of_many: [C, C], second_weight_of_many: [C, C]}
   equations: |
@@ -125,7 +127,7 @@ def test_the_expansion_loads_to_the_same_graph_and_explains_itself(text: Path | 
 def test_the_expansion_has_no_short_form_left_and_no_line_too_long(text: Path | str) -> None:
     written = expansion(load(text))
     keys = {line.strip().partition(":")[0] for line in written.splitlines()}
-    assert not keys & {"sublayers", "placement", "norm", "residual"}
+    assert not keys & {"sublayers", "placement", "norm"}
     assert [line for line in written.splitlines() if len(line) > 120] == []
 
 
@@ -300,3 +302,18 @@ def test_a_difference_inside_a_stack_is_seen() -> None:
 
     assert first_difference(stack("x = x + x"), stack("x = x - x")) is not None
     assert first_difference(stack("x = x + x"), stack("x = x  +  x")) is None
+
+
+def test_a_normed_skip_path_that_is_meant_stays_so_when_written_out() -> None:
+    spec = load("dims: {C: 8}\nblock: {norm: layer_norm, residual: normed, sublayers: [linear]}\n")
+    written = load(expansion(spec))
+    assert graph_of(written).waived == graph_of(spec).waived == {"BG201"}
+    assert check(written).findings == ()
+
+
+def test_a_file_whose_name_begins_with_a_brace_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("{a}.yaml").write_text("dims: {C: 8}\nblock: {equations: y = 2*x}\n", encoding="utf-8")
+    text, found = explain_spec("{a}.yaml", {})
+    assert found == ()
+    assert "y = 2*x" in text

@@ -20,7 +20,7 @@ NAMES = [path.relative_to(ROOT).as_posix() for path in FILES]
 # A module imports modules of lower levels, and those of its own folder. A folder has one level.
 LEVELS: dict[str, float] = {
     **dict.fromkeys(("errors", "dims", "lazy", "syntax", "wording"), 0),
-    "number": 0.25,
+    **dict.fromkeys(("number", "solve"), 0.25),
     **dict.fromkeys(("pattern", "scan"), 0.5),
     **dict.fromkeys(("op", "equation", "source", "report"), 1),
     **dict.fromkeys(("placement", "kind", "module"), 1.5),
@@ -28,13 +28,15 @@ LEVELS: dict[str, float] = {
     **dict.fromkeys(("graph", "schema"), 3),
     "read_module": 3.25,
     "shortform": 3.5,
-    **dict.fromkeys(("spec", "build", "facts", "cost", "lower", "same", "tables"), 4),
-    **dict.fromkeys(("elaborate", "run", "lints", "drawing", "export"), 5),
+    **dict.fromkeys(("spec", "build", "facts", "cost", "lower", "same", "tables", "suppress", "fixes"), 4),
+    **dict.fromkeys(("elaborate", "run", "lints", "drawing", "export", "losses"), 5),
+    "diff": 5.5,
     **dict.fromkeys(("grad", "explain"), 6),
-    **dict.fromkeys(("weights", "probe"), 7),
-    "arrays": 8,
+    **dict.fromkeys(("weights", "probe", "gradcheck", "sarif"), 7),
+    **dict.fromkeys(("arrays", "jsonschema"), 8),
     "api": 9,
-    "compare": 9.5,
+    **dict.fromkeys(("compare", "resize"), 9.5),
+    "shrink": 9.75,
     "cli": 10,
     "__main__": 11,
     "__init__": 12,
@@ -43,7 +45,7 @@ LEVELS: dict[str, float] = {
 # The two halves of the hourglass meet in the graph, and nowhere else.
 FRONT = {"source", "equation", "placement", "kind", "kinds", "module", "read_module"}
 FRONT |= {"schema", "shortform", "spec", "elaborate"}
-BACK = {"facts", "cost", "lower", "run", "grad", "probe", "lints", "drawing", "export"}
+BACK = {"facts", "cost", "lower", "run", "grad", "gradcheck", "probe", "lints", "drawing", "export"}
 
 FORBIDDEN_NAMES = {"util", "utils", "helper", "helpers", "manager", "process", "data", "common", "misc"}
 

@@ -310,9 +310,8 @@ def test_a_placement_touches_only_the_first_argument_of_a_sublayer() -> None:
 
 
 def test_a_norm_that_says_share_is_one_layer_for_all_its_uses() -> None:
-    program = bg.compile(
-        {"dims": DIMS, "block": {"norm": {"kind": "layer_norm", "share": True}, "placement": "pre", "sublayers": PAIR}}
-    )
+    norm = {"kind": "layer_norm", "share": True}
+    program = bg.compile({"dims": {"C": 8}, "block": {"norm": norm, "placement": "pre", "sublayers": PAIR}})
     assert program.findings == ()
     assert list(program.parameters) == ["norm1.gamma", "norm1.beta", "linear.W", "linear2.W"]
     x, p = program.sample(0)
@@ -374,7 +373,7 @@ def test_a_wiring_that_makes_no_sense_is_one_finding(block: dict[str, Any], code
 def test_the_copy_that_a_group_shares_has_a_name_that_the_file_does_not_use(taken: dict[str, Any]) -> None:
     block = {"norm": N, "sublayers": [{"norms": "shared", "parallel": PAIR}]}
     program = bg.compile({**taken, "block": block})
-    assert program.findings == ()
+    assert {finding.code for finding in program.findings} <= {"BG221"}  # the name that is taken is not used
     x, p = program.sample(0)
     h = hand.layer_norm(x, hand.under(p, "norm1"))
     np.testing.assert_allclose(program(x, p), x + h @ p["linear.W"] + h @ p["linear2.W"], rtol=0, atol=1e-13)

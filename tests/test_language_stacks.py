@@ -325,3 +325,69 @@ def test_a_block_that_contains_itself_is_a_finding() -> None:
     }
     (finding,) = findings(stack("a", 2, ring))
     assert finding[0] == "BG030"
+
+
+# Stacks inside stacks
+
+
+NESTED = {
+    "small": {"parts": {"map": "linear"}, "equations": ["x = x + map(x)"]},
+    "inner": {"parts": {"layers": {"kind": "stack", "of": "small", "repeat": "W"}}, "equations": ["x = layers(x)"]},
+}
+
+
+@pytest.mark.parametrize(
+    ("inner", "rows"),
+    [
+        ({"kind": "inner"}, [[0, 1], [2, 3], [4, 5]]),
+        ({"kind": "inner", "share": True}, [[0, 1], [0, 1], [0, 1]]),
+    ],
+)
+def test_a_shared_part_keeps_the_layers_of_a_stack_inside_it_apart(inner: Any, rows: list[list[int]]) -> None:
+    outer = {"parts": {"inner": inner}, "equations": ["x = inner(x)"]}
+    program = bg.compile(stack("outer", "N", {**NESTED, "outer": outer}))
+    x, p = program.sample(0)
+    weights = list(p.values())
+    assert len(weights) == len({one for row in rows for one in row})
+    y = x
+    for row in rows:
+        for one in row:
+            y = y + y @ weights[one]
+    np.testing.assert_allclose(program(x, p), y, rtol=0, atol=1e-14)
+
+
+def test_a_part_shared_inside_a_shared_part_has_one_set() -> None:
+    small = {"parts": {"map": {"kind": "linear", "share": True}}, "equations": ["x = x + map(x)"]}
+    outer = {"parts": {"inner": {"kind": "inner", "share": True}}, "equations": ["x = inner(x)"]}
+    program = bg.compile(stack("outer", "N", {**NESTED, "small": small, "outer": outer}))
+    assert list(program.parameters) == ["layers.0.inner.layers.0.map.W"]
+
+
+def test_a_stack_may_be_a_layer_with_a_repeat_of_its_own() -> None:
+    program = bg.compile(stack({"kind": "stack", "of": "b", "repeat": 2}, 3, {"b": MAP}))
+    names = [f"layers.{outer}.stack.{inner}.map.W" for outer in range(3) for inner in range(2)]
+    assert list(program.parameters) == names
+    x, p = program.sample(0)
+    y = x
+    for name in names:
+        y = y + y @ p[name]
+    np.testing.assert_allclose(program(x, p), y, rtol=0, atol=1e-14)
+
+
+def test_what_a_use_sets_holds_inside_where_more_is_set() -> None:
+    small = {"equations": ["x = a*b*x"]}
+    middle = {"parts": {"small": {"kind": "small", "set": {"b": 3}}}, "equations": ["x = small(x)"]}
+    model = {"parts": {"middle": {"kind": "middle", "set": {"a": 2}}}, "equations": ["x = middle(x)"]}
+    blocks = {"small": small, "middle": middle}
+    program = bg.compile({"dims": DIMS, "constants": {"a": 1, "b": 1}, "blocks": blocks, "model": model})
+    assert np.array_equal(program(np.ones((1, 1, 4)), {}), np.full((1, 1, 4), 6.0))
+
+
+def test_a_constant_set_anew_for_the_inner_stack_hides_the_outer_layer() -> None:
+    of = {"kind": "inner", "set": {"k": "1/layer"}}
+    inner_of = {"kind": "small", "set": {"k": "layer"}}
+    inner = {"parts": {"layers": {"kind": "stack", "of": inner_of, "repeat": 2}}, "equations": ["x = layers(k*x)"]}
+    blocks = {"small": {"equations": ["x = k*x"]}, "inner": inner}
+    program = bg.compile(stack(of, 3, blocks, constants={"k": 1}))
+    expected = np.full((1, 1, 4), (1 * 2) ** 3 / (1 * 2 * 3))
+    np.testing.assert_allclose(program(np.ones((1, 1, 4)), {}), expected, rtol=1e-15)

@@ -125,7 +125,7 @@ def test_a_join_along_time_reads_the_past() -> None:
         (Concat(axes="b [t] c"), (typed("T C"),), "BG105", "does not fit"),
         (Concat(), (X, typed("B T C", "int")), "BG107", "cannot join numbers, ids and booleans"),
         (Split((D, 3)), (X,), "BG108", "the parts sum to {} but the axis is {}"),
-        (Split(Dim("N")), (X,), "BG108", "must be a number from 1, not {}"),
+        (Split(Dim("N")), (X,), "BG108", "must be a number from 1 to 4096, not {}"),
         (Split(2), (typed(""),), "BG105", "a single number has none"),
         (Einsum("b t c, c d -> b t d"), (X,), "BG105", "names {} values and {} are given"),
         (Einsum("b t c, c d -> b t d"), (X, typed("D C")), "BG104", "axis `c` of `operand 2` is {} where"),

@@ -285,3 +285,14 @@ def test_parameters_that_are_not_the_programs_are_not_saved(tmp_path: Path) -> N
     with pytest.raises(bg.InputError, match=r"BG301.*`W` has shape \(2,\), and \(2, 2\) is expected"):
         weights.save(program, {"W": np.ones(2)}, tmp_path / "x.safetensors")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_gap_that_only_has_the_shape_of_what_layers_share_is_no_tie(tmp_path: Path) -> None:
+    stack = {"kind": "stack", "of": "one", "repeat": 2, "share": True}
+    blocks = {"one": {"params": {"w": ["C", "C"]}, "equations": "x = x @ w"}}
+    model: dict[str, Any] = {"parts": {"layers": stack}, "equations": "y = layers(x)"}
+    program = bg.compile({"dims": {"C": 4}, "blocks": blocks, "model": model})
+    weights.save(program, program.init(0), tmp_path / "x.safetensors")
+    more = {**model, "params": {"v": ["C", "C"]}, "equations": "y = layers(x) @ v"}
+    (one,) = faults({"dims": {"C": 4}, "blocks": blocks, "model": more}, tmp_path / "x.safetensors")
+    assert (one.code, one.message) == ("BG301", "1 parameter is missing: v")

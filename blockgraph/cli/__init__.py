@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
+import threading
 from argparse import Namespace
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NoReturn
 
-from blockgraph.cli.arguments import command_parser
+from blockgraph.cli.arguments import FORMATS, command_parser
 from blockgraph.cli.commands import Command, load, names
 from blockgraph.cli.faults import own_fault
 from blockgraph.cli.terminal import OutputLost, Terminal, flush
@@ -29,6 +31,7 @@ def main(argv: Sequence[str]) -> int:
     0 is clean (warnings and notes included), 1 means findings, 2 wrong usage or a fault of the machine. With the
     variable BLOCKGRAPH_DEBUG set, an exception of our own passes through.
     """
+    _end_cleanly()
     try:
         code = _answer(list(argv))
         flush()
@@ -42,6 +45,18 @@ def main(argv: Sequence[str]) -> int:
         _let_go()
         Terminal().findings(error.findings)
     return code
+
+
+def _end_cleanly() -> None:
+    """Let SIGTERM and SIGHUP pass through the code, so that children are ended and temporary files go."""
+
+    def leave(number: int, _: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is threading.main_thread():
+        for name in ("SIGTERM", "SIGHUP"):
+            if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is signal.SIG_DFL:
+                signal.signal(getattr(signal, name), leave)
 
 
 def _answer(words: list[str]) -> int:
@@ -87,7 +102,7 @@ def _overview() -> str:
 def _run(name: str, words: list[str]) -> int:
     """Run one command."""
     command = load(name)
-    parser = command_parser(name, command.SUMMARY, command.EXAMPLES)
+    parser = command_parser(name, command.SUMMARY, command.EXAMPLES, getattr(command, "FORMATS", FORMATS))
     command.arguments(parser)
     try:
         options = parser.read(words)

@@ -31,7 +31,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {escape(message)}\ntry `{self.prog} --help`\n")
 
 
-def command_parser(name: str, summary: str, examples: str) -> Parser:
+def command_parser(name: str, summary: str, examples: str, formats: Sequence[str] = FORMATS) -> Parser:
     """The parser of one command, with its examples at the end of its help and the options that all commands have."""
     parser = Parser(
         prog=f"blockgraph {name}",
@@ -43,7 +43,8 @@ def command_parser(name: str, summary: str, examples: str) -> Parser:
     help = "give a dim or a constant of the spec another value (may be repeated)"
     parser.add_argument("--set", action="append", default=[], type=setting, metavar="NAME=VALUE", help=help)
     help = "full: for reading; concise: one line per finding; json: one document for a program"
-    parser.add_argument("--format", choices=FORMATS, default="full", help=help)
+    help += "; github: annotations in a workflow; sarif: a log for code hosts" if "sarif" in formats else ""
+    parser.add_argument("--format", choices=formats, default="full", help=help)
     return parser
 
 
@@ -69,6 +70,31 @@ def whole(text: str, least: int) -> int:
 def size(text: str) -> int:
     """The length of an axis."""
     return whole(text, 1)
+
+
+def bytes_of(text: str) -> int:
+    """A number of bytes: 800M, 12G, 1.5e9."""
+    units = {"K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+    word = text.strip().upper().removesuffix("B")
+    unit = units.get(word[-1:], 1)
+    try:
+        number = float(word[:-1] if unit > 1 else word) * unit
+    except ValueError:
+        number = -1
+    if not 0 < number < 10**18:
+        raise argparse.ArgumentTypeError(f"a number of bytes is expected, as in 800M or 12G, not {text!r}")
+    return int(number)
+
+
+def tolerance(text: str) -> float:
+    """A relative difference, from 0 on and finite."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise argparse.ArgumentTypeError(f"a number from 0 on is expected, as in 1e-6, not {text!r}")
+    return number
 
 
 def seed(text: str) -> int:

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from blockgraph.api import Trace
 from blockgraph.dims import show
-from blockgraph.errors import Finding, Place
 from blockgraph.graph import Graph, Repeat, Step
 from blockgraph.lazy import np
 from blockgraph.report import Console
@@ -64,16 +63,6 @@ class Results:
             feeding = [step for step in self.steps if step.value == first.value]
             yield feeding[-1] if feeding else first
         yield from layers
-
-    def findings(self) -> tuple[Finding, ...]:
-        """A warning at the first step of the main module that holds infinity or something that is no number."""
-        for step in self.steps:
-            array = self.trace[step.name]
-            if array.dtype.kind == "f" and not np.isfinite(array).all():
-                message = f"`{step.name}` holds infinity or values that are no numbers, and no step before it does"
-                help = "look at the scales and divisions that lead there"
-                return (Finding("BG402", message, step.place or Place(""), help, severity="warning"),)
-        return ()
 
     def document(self) -> dict[str, Any]:
         """The results as plain data, in full precision."""

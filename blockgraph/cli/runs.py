@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
-import math
 import os
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from blockgraph.cli.arguments import Parser, seed, size
+from blockgraph.cli.arguments import Parser, bytes_of, seed, size
 from blockgraph.errors import EnvironmentFailure, Finding, InputError, Place, near
 
 if TYPE_CHECKING:
     from blockgraph.api import Program
+    from blockgraph.cli.specs import Examined
+
+NAMED_ARRAYS = (".npz", ".safetensors")
 
 
-def add_arguments(parser: Parser) -> None:
+def add_arguments(parser: Parser, dtype: bool = True) -> None:
     """The options that say what a run works on."""
     parser.add_argument("--seed", type=seed, default=0, metavar="N", help="the seed of what is drawn (default: 0)")
     parser.add_argument("--batch", type=size, metavar="B", help="short for --set B=... (default: 2)")
     help = "short for --set T=... (default: 8, as for every other free size)"
     parser.add_argument("--time", type=size, metavar="T", help=help)
-    help = "the type of all floats (default: float64)"
-    parser.add_argument("--dtype", choices=("float64", "float32"), default="float64", help=help)
+    if dtype:
+        help = "the type of all floats (default: float64)"
+        parser.add_argument("--dtype", choices=("float64", "float32"), default="float64", help=help)
+    else:
+        parser.set_defaults(dtype="float64")
     help = "an input as an array; with its name if there are several (may be repeated)"
     parser.add_argument("--input", action="append", default=[], metavar="[NAME=]FILE.npy", help=help)
     parser.add_argument("--params", metavar="FILE", help="the parameters by name, as .npz or .safetensors")
+    help = "a folder with config.json and *.safetensors; the spec's `checkpoint:` maps sizes and names"
+    parser.add_argument("--checkpoint", metavar="DIR", help=help)
+    help = "refuse a run that needs more, as in 800M or 12G (default: three quarters of what is free)"
+    parser.add_argument("--max-memory", type=bytes_of, metavar="BYTES", help=help)
 
 
 def values_of(options: Namespace) -> dict[str, Any]:
@@ -40,40 +49,91 @@ def values_of(options: Namespace) -> dict[str, Any]:
     return found
 
 
-def arrays_of(program: Program, options: Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Inputs and parameters by name: what is given, the rest drawn. Raises InputError, EnvironmentFailure."""
+@dataclass(frozen=True)
+class Prepared:
+    """A program with its arrays by name, and what was found on the way; `spec` is None if nothing can run."""
+
+    one: Examined
+    program: Program
+    inputs: dict[str, Any]
+    params: dict[str, Any]
+    findings: tuple[Finding, ...]
+
+
+def prepare(name: str, options: Namespace) -> Prepared:
+    """Read a spec, size it by the checkpoint if there is one, and get its arrays: what is given, the rest drawn.
+
+    Raises Unready, InputError, EnvironmentFailure.
+    """
+    from blockgraph import weights
+    from blockgraph.api import Program, check
     from blockgraph.cli.array_files import read_arrays
+    from blockgraph.cli.specs import examine
 
+    one = examine(name, values_of(options))
+    if not one.ok or one.checked is None or one.checked.graph is None:
+        raise Unready(one)
+    written = one.checked.spec
+    program = Program(written, one.checked.graph, one.findings)
+    if options.checkpoint:
+        spec, _ = weights.spec_of(written, options.checkpoint)
+        checked = check(spec)
+        if not checked.ok or checked.graph is None:
+            raise Unready(replace(one, checked=checked, findings=checked.findings))
+        program = Program(spec, checked.graph, checked.findings)
     given = _given_inputs(program, options.input)
-    _refuse_size(program)
-    inputs, params = _drawn(program, given, options)
-    if options.params:
-        params = {name: array.astype(options.dtype, copy=False) for name, array in read_arrays(options.params).items()}
-    return inputs, params
+    inputs, numbers = _bound(program, given, options)
+    refuse_size(program, numbers, options)
+    drawn, params = _drawn(program, numbers, options)
+    notes: tuple[Finding, ...] = ()
+    if options.checkpoint:
+        _, params, notes = weights.load(written, options.checkpoint, dtype=options.dtype)
+    elif options.params and options.params.endswith(NAMED_ARRAYS):
+        _, params, notes = weights.load(program, options.params, dtype=options.dtype)
+    elif options.params:
+        params = {name: array.astype(options.dtype) for name, array in read_arrays(options.params).items()}
+    findings = tuple(dict.fromkeys((*program.findings, *notes)))
+    return Prepared(one, program, {**drawn, **inputs}, params, findings)
 
 
-def _refuse_size(program: Program) -> None:
-    """Raises EnvironmentFailure (BG904) if inputs and parameters alone are larger than the machine's memory."""
-    from blockgraph.cost import number_of_parameters
+class Unready(Exception):
+    """A spec that has findings, so that there is nothing to run."""
 
-    graph, sizes = program.graph, program.sizes()
-    shapes = [graph.types[port.value].shape or () for port in graph.inputs]
-    numbers = (number_of_parameters(graph) or 0) + sum(
-        math.prod(int(dim.evaluate(sizes)) for dim in shape) for shape in shapes
+    def __init__(self, one: Examined) -> None:
+        """Keep what was found."""
+        self.one = one
+        super().__init__(one.path)
+
+
+def refuse_size(program: Program, numbers: Mapping[str, int], options: Namespace) -> None:
+    """Raises EnvironmentFailure (BG904) when a run is estimated to need more memory than is allowed."""
+    from blockgraph.cost import memory
+
+    report = memory(program.graph, program.sizes(**numbers), options.dtype, traced=True)
+    allowed = options.max_memory or _allowed()
+    if allowed is None or report.total <= allowed:
+        return
+    largest = report.largest_held or report.largest
+    told = f"; the largest tensor is {largest.name}, {largest.bytes:,} bytes" if largest is not None else ""
+    message = (
+        f"the run needs {report.total:,} bytes ({report.parameters:,} for parameters), "
+        f"and {allowed:,} are allowed{told}"
     )
-    memory = _memory()
-    if memory is not None and 8 * numbers > memory:
-        message = f"inputs and parameters need {8 * numbers:,} bytes, and this machine has {memory:,}"
-        help = "choose smaller sizes with --batch, --time or --set"
-        raise EnvironmentFailure([Finding("BG904", message, Place(program.spec.path), help)])
+    help = "choose smaller sizes with --batch, --time or --set, or raise --max-memory"
+    raise EnvironmentFailure([Finding("BG904", message, Place(program.spec.path), help)])
 
 
-def _memory() -> int | None:
-    """The bytes of memory that the machine has, where it tells."""
+def _allowed() -> int | None:
+    """Three quarters of the memory that is free, in bytes, where the machine tells."""
     try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return None
+        with open("/proc/meminfo", encoding="ascii") as file:
+            free = next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable"))
+    except (OSError, StopIteration, ValueError):
+        try:
+            free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+        except (AttributeError, OSError, ValueError):
+            return None
+    return free * 3 // 4
 
 
 def _given_inputs(program: Program, texts: Sequence[str]) -> dict[str, Any]:
@@ -105,8 +165,8 @@ def _no_such_input(program: Program, name: str, names: Sequence[str], text: str)
     return Finding("BG302", message, Place(program.spec.path), help if name else f"write --input {names[0]}={text}")
 
 
-def _drawn(program: Program, given: Mapping[str, Any], options: Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
-    """All inputs, those that are given in the place of the drawn ones, and the drawn parameters. Raises InputError."""
+def _bound(program: Program, given: Mapping[str, Any], options: Namespace) -> tuple[dict[str, Any], dict[str, int]]:
+    """The given inputs, and the numbers of the symbols that their axes tell. Raises InputError."""
     from blockgraph.arrays import bind_inputs
     from blockgraph.lazy import np
 
@@ -114,7 +174,10 @@ def _drawn(program: Program, given: Mapping[str, Any], options: Namespace) -> tu
     ports = tuple(port for port in graph.inputs if port.name in given)
     bound, numbers = bind_inputs(program.spec, replace(graph, inputs=ports), given, np.dtype(options.dtype))
     symbols = {symbol for port in ports for dim in graph.types[port.value].shape or () for symbol in dim.symbols}
-    drawn, params = program.sample(options.seed, options.dtype, **{name: numbers[name] for name in symbols})
-    if len(graph.inputs) == 1:
-        drawn = {graph.inputs[0].name: drawn}
-    return {**drawn, **bound}, params
+    return bound, {name: numbers[name] for name in symbols if name not in program.spec.dims}
+
+
+def _drawn(program: Program, numbers: Mapping[str, int], options: Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
+    """All inputs and all parameters, drawn from the seed in the sizes of what is given. Raises InputError."""
+    drawn, params = program.sample(options.seed, options.dtype, **numbers)
+    return ({program.graph.inputs[0].name: drawn} if len(program.graph.inputs) == 1 else drawn), params

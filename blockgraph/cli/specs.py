@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -55,10 +56,28 @@ def values(settings: Iterable[tuple[str, str]]) -> dict[str, Any]:
     return {name: setting(text) for name, text in settings}
 
 
-def examine(name: str, given: Mapping[str, Any]) -> Examined:
-    """Read and check one spec; what is wrong with it comes in the result."""
-    content = _standard_input() if name == "-" else None
-    path = STDIN if name == "-" else name
+def expanded(names: Iterable[str]) -> list[str]:
+    """The names with patterns such as `specs/**/*.yaml` in the place of which stand the files that fit, sorted.
+
+    Some shells leave patterns to the program. A name that fits no file stays, so that it is told that there is none.
+    """
+    found: list[str] = []
+    for name in names:
+        is_pattern = glob.has_magic(name) and not os.path.lexists(name)
+        files = sorted(filter(os.path.isfile, glob.iglob(name, recursive=True))) if is_pattern else []
+        found += files or [name]
+    return list(dict.fromkeys(found))
+
+
+def examine(
+    name: str, given: Mapping[str, Any], stdin_name: str | None = None, content: bytes | None = None
+) -> Examined:
+    """Read and check one spec; what is wrong with it comes in the result.
+
+    `stdin_name` is what standard input is called; `content` is what was read from it already.
+    """
+    content = _standard_input() if name == "-" and content is None else content
+    path = (stdin_name or STDIN) if name == "-" else name
     try:
         document = read(name) if content is None else parse(decode(content, path), path)
         spec = from_document(document)

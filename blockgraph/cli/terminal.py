@@ -5,15 +5,19 @@ With `--format json` the findings are part of the answer. Whatever a stream's en
 
 from __future__ import annotations
 
+import importlib
 import json
 import shutil
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
 from blockgraph.errors import EnvironmentFailure, Finding, Place
 from blockgraph.report import Console, Format, Lines, as_data, formatted, write
+
+DOCUMENTS: Final = frozenset({"json", "sarif"})
+LINES: Final = frozenset({"concise", "github"})
 
 
 class OutputLost(EnvironmentFailure):
@@ -47,7 +51,7 @@ class Terminal:
 
     def words(self, text: str) -> None:
         """Write a remark for a person; a program that asked for JSON gets none."""
-        if self.format != "json":
+        if self.format not in DOCUMENTS:
             _write(sys.stderr, text)
 
     def document(self, document: dict[str, Any]) -> None:
@@ -59,19 +63,28 @@ class Terminal:
 
         With `answer` they are what was asked for: lines for an editor then go to standard output.
         """
-        stream = sys.stdout if answer and self.format == "concise" else sys.stderr
+        stream = sys.stdout if answer and self.format in LINES else sys.stderr
         found = list(findings)
-        if self.format == "json" or not found or stream is None:
+        if self.format in DOCUMENTS or not found or stream is None:
             return
         text = formatted(found, lines, self.format, Console.of(stream))
         _write(stream, f"\n{text}" if self.spaced and self.format == "full" else text)
         self.spaced = True
+
+    def sarif(self, findings: Iterable[Finding]) -> None:
+        """Write findings as a SARIF log."""
+        from blockgraph.sarif import as_sarif
+
+        version = importlib.import_module(__name__.partition(".")[0]).__version__
+        self.document(as_sarif(findings, version))
 
     def failed(self, findings: Iterable[Finding], lines: Lines = no_lines) -> int:
         """Report findings that leave nothing else to say, and return the exit code they mean."""
         found = list(findings)
         if self.format == "json":
             self.document({"ok": exit_code(found) == 0, "findings": as_data(found)})
+        if self.format == "sarif":
+            self.sarif(found)
         self.findings(found, lines)
         return exit_code(found)
 

@@ -7,6 +7,8 @@ from typing import Literal
 
 from blockgraph.drawing.arrange import arrange
 from blockgraph.drawing.collapse import collapse
+from blockgraph.drawing.faults import faults, guilty, mended
+from blockgraph.drawing.marking import NO_MARKS, Mark, Marks
 from blockgraph.drawing.program import draw, find_dot, picture
 from blockgraph.drawing.text import Label, label
 from blockgraph.drawing.write import write
@@ -22,19 +24,20 @@ def to_dot(
     shapes: Shapes = "changes",
     captions: Sequence[str] = (),
     numbers: bool = False,
+    marks: Marks = NO_MARKS,
 ) -> str:
     """The DOT text of graphs side by side, each under its name and its caption (the source).
 
     `expand` writes stacks out layer by layer; `shapes` are told where they change, on all lines or nowhere,
-    with `numbers` in numbers as far as they are known.
+    with `numbers` in numbers as far as they are known. `marks` says what is added, removed, changed or at fault.
     """
     titles = [_title(graph, captions[index] if index < len(captions) else "") for index, graph in enumerate(graphs)]
-    sketches = [(arrange(collapse(graph, expand=expand)), title) for graph, title in zip(graphs, titles, strict=True)]
-    return write(sketches, shapes, [graph.dims if numbers else {} for graph in graphs])
+    sketches = [arrange(collapse(graph, expand=expand, marks=marks)) for graph in graphs]
+    return write(list(zip(sketches, titles, strict=True)), shapes, [graph.dims if numbers else {} for graph in graphs])
 
 
 def _title(graph: Graph, caption: str) -> Label:
     return label(graph.name, [caption] if caption else [], size=14, bold=True)
 
 
-__all__ = ["Shapes", "draw", "find_dot", "picture", "to_dot"]
+__all__ = ["Mark", "Marks", "Shapes", "draw", "faults", "find_dot", "guilty", "mended", "picture", "to_dot"]

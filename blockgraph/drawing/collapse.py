@@ -11,10 +11,11 @@ from typing import Any, Final
 
 from blockgraph.drawing.diagram import FIGURE, Box, Diagram, Plate, Wire
 from blockgraph.drawing.fold import Fold, folds
+from blockgraph.drawing.marking import NO_MARKS, Marks
+from blockgraph.drawing.scopes import block_scopes, leaf_scope
 from blockgraph.graph import Graph, Node, Repeat, Scope
 from blockgraph.op import Op
 
-PLATES: Final = frozenset({"block", "stack"})
 OPS_LIKE_PARTS: Final = {"attend": "attention"}
 SIGNS: Final = frozenset({"+", "−", "×", "÷", "@", "**", "<", "<=", ">", ">=", "==", "!="})
 BRIEF: Final = 32  # characters of an operand beside its op
@@ -24,10 +25,10 @@ Value = Wire | str
 Walk = Generator["Walk", Any, Any]
 
 
-def collapse(graph: Graph, *, expand: bool = False) -> Diagram:
+def collapse(graph: Graph, *, expand: bool = False, marks: Marks = NO_MARKS) -> Diagram:
     """The diagram of a graph at the level of sublayers; `expand` writes stacks out layer by layer."""
     diagram = Diagram(plates=[Plate(None, graph.name, kind="figure")])
-    outputs = _run(_Collapse(diagram, graph.dims, expand).walk(graph, {}, _frame(diagram, graph)))
+    outputs = _run(_Collapse(diagram, graph.dims, expand, marks).walk(graph, {}, _frame(diagram, graph)))
     for port, value in zip(graph.outputs, outputs, strict=True):
         wire = value if isinstance(value, Wire) else _made(diagram.add(Box(value)), graph, port.value)
         diagram.add(Box(port.name, "output", inputs=(wire,)))
@@ -56,8 +57,8 @@ def _run(walk: Walk) -> Any:
 class _Collapse:
     """The diagram being written."""
 
-    def __init__(self, diagram: Diagram, dims: Mapping[str, int], expand: bool) -> None:
-        self.diagram, self.dims, self.expand = diagram, dims, expand
+    def __init__(self, diagram: Diagram, dims: Mapping[str, int], expand: bool, marks: Marks) -> None:
+        self.diagram, self.dims, self.expand, self.marks = diagram, dims, expand, marks
 
     def walk(self, graph: Graph, known: dict[int, Value], plate: int) -> Walk:
         """Draw the nodes of a graph inside a plate; returns its outputs. `known` holds its inputs, if any."""
@@ -98,22 +99,29 @@ class _Collapse:
         """All nodes of one call as one box."""
         made = {value for node in call for value in node.outputs}
         read = dict.fromkeys(value for node in call for value in node.inputs if value not in made)
-        wires = [known[value] for value in read if value in known]
+        wires = [self.told(graph, call, value, known[value]) for value in read if value in known]
         scope = graph.scopes[key]
         details = (*filter(None, (scope.detail,)), *_use(key, scope))
         inputs = tuple(dict.fromkeys(wire for wire in wires if isinstance(wire, Wire)))
-        box = self.diagram.add(Box(scope.title or scope.path, "box", scope.family, details, inputs, plate))
+        mark = self.marks.boxes.get((id(graph), key))
+        box = self.diagram.add(Box(scope.title or scope.path, "box", scope.family, details, inputs, plate, mark=mark))
         known.update((value, _made(box, graph, value)) for value in sorted(made))
 
     def op(self, graph: Graph, node: Node, known: dict[int, Value], plate: int) -> None:
         """One op of an equation: a box, a circle or, of parameters and numbers alone, just text."""
         assert isinstance(node.op, Op)
-        values = [known[value] for value in node.inputs]
-        if not any(isinstance(value, Wire) for value in values):
+        values = [self.told(graph, [node], value, known[value]) for value in node.inputs]
+        if node.inputs and not any(isinstance(value, Wire) for value in values):
             known.update((value, _bare_text(node, [str(value) for value in values])) for value in node.outputs)
             return
-        box = self.diagram.add(op_box(node.op, values, plate))
+        box = self.diagram.add(replace(op_box(node.op, values, plate), mark=self.marks.boxes.get((id(graph), node.id))))
         known.update((value, _made(box, graph, value)) for value in node.outputs)
+
+    def told(self, graph: Graph, call: list[Node], value: int, given: Value) -> Value:
+        """A wire with what is to be said beside it where it enters one of these nodes."""
+        notes = (self.marks.wires.get((id(graph), node.id, value)) for node in call)
+        note = next(filter(None, notes), "") if self.marks.wires else ""
+        return replace(given, note=note) if note and isinstance(given, Wire) else given
 
     def stack(self, graph: Graph, repeat: Repeat, values: list[Value], plate: int) -> Walk:
         """The plates of a stack, each fed by the one below; returns the outputs of the last."""
@@ -151,29 +159,6 @@ def _carry(repeat: Repeat, values: list[Value], outputs: list[Value]) -> list[Va
 
 def _many(fold: Fold) -> bool:
     return "×" in fold.title
-
-
-def block_scopes(graph: Graph, key: str) -> list[str]:
-    """The blocks around a node, outermost first, up to the part that collapses."""
-    found = []
-    for outer in _scopes(graph, key):
-        if graph.scopes[outer].family not in PLATES:
-            break
-        if graph.scopes[outer].family == "block":
-            found.append(outer)
-    return found
-
-
-def leaf_scope(graph: Graph, key: str) -> str | None:
-    """The outermost part around a node that is drawn as one box."""
-    return next((outer for outer in _scopes(graph, key) if graph.scopes[outer].family not in PLATES), None)
-
-
-def _scopes(graph: Graph, key: str) -> list[str]:
-    """The keys of the scopes around a node, outermost first."""
-    steps = key.split(".")
-    keys = (".".join(steps[: end + 1]) for end in range(len(steps)))
-    return [outer for outer in keys if outer and outer in graph.scopes]
 
 
 def _calls(graph: Graph) -> dict[str, list[Node]]:

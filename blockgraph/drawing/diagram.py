@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from blockgraph.dims import Shape
+from blockgraph.drawing.marking import SHOWN, Mark
 
 Look = Literal["box", "circle", "pill", "input", "output"]
 FIGURE = 0
@@ -15,12 +16,14 @@ FIGURE = 0
 class Wire:
     """A value on its way: the box that makes it, its shape there, and its shape in the words of who reads it.
 
-    The two differ where a block names an axis anew: it reads as (B, T, C) what was made as (B, S, C).
+    The two differ where a block names an axis anew: it reads as (B, T, C) what was made as (B, S, C). `note` is what
+    stands beside it in place of the shape.
     """
 
     box: int
     shape: Shape | None = None
     seen: Shape | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +40,19 @@ class Box:
     inputs: tuple[Wire, ...] = ()
     plate: int = FIGURE
     direct: bool = False
+    mark: Mark | None = None
 
     @property
     def is_plus(self) -> bool:
         """Whether it is a circled plus."""
         return self.look == "circle" and self.title == "+"
+
+    @property
+    def text(self) -> tuple[str, tuple[str, ...]]:
+        """The title with the sign of its mark, and the small lines under it."""
+        if self.mark is None:
+            return self.title, self.details
+        return f"{SHOWN[self.mark.sign]} {self.title}", (*self.details, *self.mark.notes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,8 @@ class Layout:
 
 def box_label(box: Box) -> Label:
     """The text of a box."""
-    return label(box.title, box.details)
+    title, details = box.text
+    return label(title, details)
 
 
 def plate_label(plate: Plate) -> Label:
@@ -172,7 +173,7 @@ class _Tower:
             told = tell_at(self.sketch, path) if number in self.told else None
             for low, high in pairwise(path.refs):
                 if self.sketch.rows[low] is not self.sketch.rows[high]:
-                    room = TELL if (low, high) == told else 0.0
+                    room = TELL * (self.told[number].count("\n") + 1) if (low, high) == told else 0.0
                     found.setdefault(id(self.sketch.rows[high]), []).append((low, high, room))
         return found
 

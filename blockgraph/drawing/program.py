@@ -57,11 +57,16 @@ def picture(dot: str, format: Format) -> tuple[bytes, tuple[Finding, ...]]:
     if program is None:
         raise EnvironmentFailure([_missing()])
     output, words, code = _run(program, f"-T{format}", dot)
-    if code != 0 or MAGIC[format] not in output[:4096]:
+    if code != 0 or not _is_picture(output, format):
         raise EnvironmentFailure([_failed(program, format, words, code)])
     scaled = SCALED.search(words)
     notes = (_scaled(program, scaled[1]),) if scaled else ()
     return (plain_svg(output) if format == "svg" else output), notes
+
+
+def _is_picture(output: bytes, format: Format) -> bool:
+    """Whether it begins, and for SVG ends, as its format does."""
+    return MAGIC[format] in output[:4096] and (format != "svg" or output.rstrip().endswith(b"</svg>"))
 
 
 def _run(program: str, flag: str, dot: str) -> tuple[bytes, str, int]:

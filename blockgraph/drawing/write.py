@@ -14,7 +14,8 @@ from typing import Final
 from blockgraph.dims import Dim, show
 from blockgraph.drawing.arrange import Path, Sketch
 from blockgraph.drawing.diagram import FIGURE, Box
-from blockgraph.drawing.place import MARGIN, TELL_SIZE, Frame, Layout, Spot, box_label, place, tell_at
+from blockgraph.drawing.marking import CLASSES, box_style, wire_style
+from blockgraph.drawing.place import MARGIN, TELL, TELL_SIZE, Frame, Layout, Spot, box_label, place, tell_at
 from blockgraph.drawing.text import Label, escape, label
 
 FILLS: Final = {  # Paul Tol's "light" scheme, chosen to be told apart with colour-blind eyes
@@ -110,6 +111,8 @@ class _Figure:
     def told(self, path: Path) -> str:
         """The shape to write beside a path, if it is to be told there."""
         shape = path.wire.shape
+        if path.wire.note:
+            return path.wire.note
         out = self.wiring.boxes[path.end].look == "output"
         if shape is None or self.shapes == "none" or (path.rail and self.shapes != "all"):
             return ""
@@ -207,9 +210,13 @@ class _Figure:
 
     def edge(self, index: int, path: Path, numbers: Mapping[int, int]) -> str:
         """The statement of one wire."""
-        style = f', color="{RAIL}", penwidth=1.7, class="residual rail"' if path.rail else ""
+        start, end = (self.wiring.boxes[box].mark for box in (path.start, path.end))
+        marked = wire_style(start, end, bool(path.wire.note))
+        colour = "" if marked else f'color="{RAIL}", '
+        style = (f', {colour}penwidth=1.7, class="residual rail"' if path.rail else "") + marked
         text = self.texts.get(index)
-        tell = f', lp="{self.at(self.tell_spot(index))}", label=<{escape(text)}>' if text else ""
+        told = '<BR ALIGN="LEFT"/>'.join(escape(line) for line in text.splitlines()) if text else ""
+        tell = f', lp="{self.at(self.tell_spot(index))}", label=<{told}>' if text else ""
         return f'n{numbers[path.start]} -> n{numbers[path.end]} [pos="{self.line(path)}"{style}{tell}];'
 
     def line(self, path: Path) -> str:
@@ -240,20 +247,23 @@ class _Figure:
         (x, bottom), (_, top) = self.layout.spots[low], self.layout.spots[high]
         bottom += self.layout.sizes[low[1]][1] / 2 if low[0] == "n" else 0
         top -= self.layout.sizes[high[1]][1] / 2 if high[0] == "n" else 0
+        more = TELL / 2 * self.texts[index].count("\n")
         out = high[0] == "n" and self.wiring.boxes[high[1]].look == "output"
-        return x + 6 + label(self.texts[index], size=TELL_SIZE).width / 2, top - 15 if out else bottom + 8.5
+        return x + 6 + label(self.texts[index], size=TELL_SIZE).width / 2, top - 15 if out else bottom + 8.5 + more
 
 
 def _look(box: Box) -> str:
     """The attributes of a box by its look."""
-    fill = FILLS.get(box.family, OTHER)
+    fill, marked = FILLS.get(box.family, OTHER), box_style(box.mark)
+    sign = f" {CLASSES[box.mark.sign]}" if box.mark is not None else ""
     if box.look in ("input", "output"):
         return f'shape=plaintext, style="", class="io {box.look}", label=<<I>{escape(box.title)}</I>>'
     if box.look == "circle":
         css = "add" if box.is_plus else "op operator"
-        return f'shape=circle, fontsize=14, fillcolor="{fill}", class="{css}", label=<<B>{escape(box.title)}</B>>'
+        text = f"label=<<B>{escape(box.title)}</B>>{marked}"
+        return f'shape=circle, fontsize=14, fillcolor="{fill}", class="{css}{sign}", {text}'
     css = "op scale" if box.family == "operator" else f"op {box.family}"
-    return f'fillcolor="{fill}", class="{css}", label={box_label(box).html}'
+    return f'fillcolor="{fill}", class="{css}{sign}", label={box_label(box).html}{marked}'
 
 
 def _short_of(tip: Spot, start: Spot) -> Spot:

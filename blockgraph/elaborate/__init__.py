@@ -8,14 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from blockgraph.dims import Dim
-from blockgraph.elaborate.body import MAX_NODES, Body, Session, TooLarge
+from blockgraph.elaborate.body import MAX_NESTING, MAX_NODES, Body, Session, TooDeep, TooLarge
 from blockgraph.elaborate.env import Env, build
+from blockgraph.elaborate.free import report_free_sizes
 from blockgraph.elaborate.instance import ModuleInstance
 from blockgraph.elaborate.items import Fault, Ref
 from blockgraph.elaborate.unused import report_unused
 from blockgraph.errors import Finding
 from blockgraph.graph import Graph, GraphBuilder, Port
 from blockgraph.module import Module, PartDecl, Report
+from blockgraph.op import load_ops
 from blockgraph.ops.leaf import Input
 from blockgraph.spec import Spec
 from blockgraph.syntax import Name, walk
@@ -31,14 +33,15 @@ class Elaborated:
 
 def elaborate(spec: Spec) -> Elaborated:
     """Work out the main module and check every block of the file."""
+    load_ops()
     report = Report(list(spec.findings))
     session = Session(spec, report, build(spec, report))
     try:
-        graph = _graph_of(session, spec.modules[spec.main]) if spec.main in spec.modules else None
+        graph = open_module(session, spec.modules[spec.main])[0] if spec.main in spec.modules else None
         called = session.called | {spec.main}
         for name, module in spec.modules.items():
             if name not in called:
-                _graph_of(session, module)
+                open_module(session, module)
         kept = session.conditions.check(session.env.numbers, report, session.repeats)
     except TooLarge:
         place = spec.document.value(())
@@ -46,18 +49,26 @@ def elaborate(spec: Spec) -> Elaborated:
             "BG018", f"the graph has more than {MAX_NODES} distinct steps", place, "repeat a block with a stack instead"
         )
         return Elaborated(None, report.in_order)
+    except TooDeep as deep:
+        message = f"blocks stand in blocks more than {MAX_NESTING} deep"
+        report.add("BG018", message, deep.place, "write some of them as parts of one block, or repeat one with a stack")
+        return Elaborated(None, report.in_order)
     report_unused(spec, report)
     if graph is not None:
         graph = replace(graph, conditions=kept)
+        report_free_sizes(spec, graph, report)
     return Elaborated(graph, report.in_order)
 
 
-def _graph_of(session: Session, module: Module) -> Graph:
-    """The graph of one module by itself, its inputs as declared."""
+def open_module(session: Session, module: Module, in_stack: bool = False) -> tuple[Graph, ModuleInstance]:
+    """The graph of one module by itself, its inputs as declared, and the module with its parts.
+
+    With `in_stack` it is read as a layer would be, where `layer` has a meaning.
+    """
     spec = session.spec
     builder = GraphBuilder(spec.name or module.name)
-    body = Body(session, builder)
-    env = replace(session.env, free=_free_symbols(module, session.env))
+    body = Body(session, builder, in_stack=in_stack)
+    env = replace(session.env, in_stack=in_stack, free=_free_symbols(module, session.env))
     decl = PartDecl(module.name, module.name, {}, module.path)
     main = ModuleInstance(body, decl, "", env, module=module)
     ports, values = [], {}
@@ -69,14 +80,14 @@ def _graph_of(session: Session, module: Module) -> Graph:
             values[one.name] = body.unknown(one.name)
             continue
         shape = tuple(dim for dim in dims if dim is not None)
-        (value,) = body.node(Input(one.name, shape, one.dtype))
+        (value,) = body.node(Input(one.name, shape, one.dtype, below))
         values[one.name] = Ref(value)
         ports.append(Port(one.name, value, below))
     session.open_blocks.append(module.name)
     refs = main.run_module(values, env, "", 0)
     session.open_blocks.pop()
     outputs = [Port(name, ref.value) for name, ref in zip(module.outputs, refs, strict=True)]
-    return builder.finish(ports, outputs, main.draws(), dims=dict(session.env.numbers))
+    return builder.finish(ports, outputs, main.draws(), dims=dict(session.env.numbers)), main
 
 
 def _free_symbols(module: Module, env: Env) -> dict[str, Dim]:

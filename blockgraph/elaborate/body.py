@@ -28,6 +28,15 @@ class TooLarge(Exception):
     """The graph has more distinct nodes than is allowed."""
 
 
+class TooDeep(Exception):
+    """Blocks stand in blocks deeper than is allowed."""
+
+    def __init__(self, place: Place) -> None:
+        """The call that goes too deep."""
+        self.place = place
+        super().__init__(str(place))
+
+
 @dataclass(slots=True)
 class Session:
     """One elaboration of a spec: what all bodies share."""
@@ -72,10 +81,11 @@ class Body:
                 for dim in self.builder.types[value].shape or ():
                     if dim not in conditions.seen:
                         conditions.whole(dim, place)
-        self._count()
+        self.count()
         return outputs
 
-    def _count(self) -> None:
+    def count(self) -> None:
+        """Count a step. Raises TooLarge."""
         self.session.nodes += 1
         if self.session.nodes > MAX_NODES:
             raise TooLarge

@@ -56,9 +56,9 @@ def bind(node: Call, items: tuple[Any, ...]) -> Bound:
             raise Fault("BG028", f"`{node.name}` takes {_counted(positions)}", expr, usage(op))
     sizes: list[tuple[str, Any]] = []
     for named, item in zip(node.named, items[len(node.args) :], strict=True):
-        if named.name in given:
+        if named.name in given and not ("sizes" in signature.options and named.name in signature.operands):
             raise Fault("BG028", f"`{named.name}` is given twice", named.value)
-        if named.name in signature.options or named.name in signature.operands:
+        if named.name not in given and named.name in (*signature.options, *signature.operands):
             given[named.name] = (named.value, item)
         elif "sizes" in signature.options:
             sizes.append((named.name, size(item, named.value)))

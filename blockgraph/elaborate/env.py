@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from blockgraph.dims import STRETCH, Dim
@@ -26,7 +27,10 @@ LAYER = "layer"
 
 @dataclass(slots=True)
 class Env:
-    """The names that sizes and options may use. `free` are bound anew at every call of a module."""
+    """The names that sizes and options may use. `free` are bound anew at every call of a module.
+
+    `changes` are the values of `set:` in force, `outer` the constants that hold the `layer` of a stack further out.
+    """
 
     spec: Spec
     report: Report
@@ -35,10 +39,19 @@ class Env:
     free: dict[str, Dim] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
     in_stack: bool = False
+    changes: dict[str, Item] = field(default_factory=dict)
+    outer: frozenset[str] = frozenset()
+
+    def in_layer(self) -> Env:
+        """The environment inside a stack that stands in a layer: what holds `layer` so far means the outer one."""
+        return replace(self, outer=frozenset(name for name, item in self.constants.items() if _holds_layer(item)))
 
     def name(self, node: Name) -> Item:
         """What a name stands for. Raises Fault with the nearest name that exists."""
         name = node.name
+        if name in self.outer:
+            help = "leave out this stack, or set the constant where its own blocks are used"
+            raise Fault("BG027", f"`{name}` was set from the `layer` of a stack further out", node, help)
         for table in (self.free, self.dims, self.constants):
             if name in table:
                 return table[name]
@@ -117,10 +130,14 @@ class Env:
         return self.numbers
 
 
+def _holds_layer(item: Item) -> bool:
+    return isinstance(item, Number) and LAYER in item.symbols
+
+
 def build(spec: Spec, report: Report, changes: Mapping[str, Item] | None = None, in_stack: bool = False) -> Env:
     """The environment of a spec, with the `--set` values and a use's `set:` applied."""
-    env = Env(spec, report, in_stack=in_stack)
     changes = dict(changes or {})
+    env = Env(spec, report, in_stack=in_stack, changes=changes)
     for name in spec.dims:
         env.dims[name] = Dim(name)
     for name, decl in spec.dims.items():
@@ -135,9 +152,7 @@ def build(spec: Spec, report: Report, changes: Mapping[str, Item] | None = None,
     for name, value in spec.overrides.items():
         if name not in spec.dims and name not in spec.constants and isinstance(value, int):
             env.numbers[name] = value
-    for name, value in spec.constants.items():
-        value = spec.overrides.get(name, value)
-        env.constants[name] = changes[name] if name in changes else constant(env, value, ("constants", name))
+    _constants(env, spec, changes)
     return env
 
 
@@ -158,31 +173,53 @@ def _override(env: Env, name: str, value: Any, path: SpecPath) -> None:
 
 def _expressions(env: Env, spec: Spec, changes: Mapping[str, Item]) -> None:
     """Work out the dims that are expressions, each after those it uses; a circle is a finding."""
-    waiting = {
-        name: decl
+    texts = {
+        name: decl.expr
         for name, decl in spec.dims.items()
         if decl.expr and name not in changes and name not in spec.overrides
     }
-    while waiting:
-        ready = [name for name, decl in waiting.items() if decl.expr and not (_names(decl.expr.expr) & waiting.keys())]
-        if not ready:
-            first = next(iter(waiting))
-            others = tuple(
-                Related(f"`{name}` is part of the circle", spec.document.value(decl.path))
-                for name, decl in waiting.items()
-                if name != first
-            )
-            place = spec.document.value(waiting[first].path)
-            env.report.add(
-                "BG030", f"dim `{first}` is defined by itself", place, "give one of them a number", related=others
-            )
-            return
-        for name in ready:
-            text = waiting.pop(name).expr
-            assert text is not None
-            found = env.size(text)
-            if found is not None:
-                env.dims[name] = found
+    for name in _in_order(env, "dim", {name: _names(text.expr) for name, text in texts.items()}):
+        found = env.size(texts[name])
+        if found is not None:
+            env.dims[name] = found
+
+
+def _constants(env: Env, spec: Spec, changes: Mapping[str, Item]) -> None:
+    """Work out the constants, each after those it uses; one that is part of a circle is unknown."""
+    env.constants.update(dict.fromkeys(spec.constants, UNKNOWN))
+    env.constants.update((name, item) for name, item in changes.items() if name in spec.constants)
+    values = {name: spec.overrides.get(name, value) for name, value in spec.constants.items() if name not in changes}
+    exprs = {name: parse_expression(value)[0] for name, value in values.items() if isinstance(value, str)}
+    used = {name: _names(expr) if (expr := exprs.get(name)) is not None else set() for name in values}
+    for name in _in_order(env, "constant", used):
+        env.constants[name] = constant(env, values[name], ("constants", name))
+
+
+def _in_order(env: Env, what: str, used: Mapping[str, set[str]]) -> Iterator[str]:
+    """The names, each after those it uses; a circle is a finding, and its names are left out."""
+    missing = {name: names & used.keys() for name, names in used.items()}
+    users: dict[str, list[str]] = {name: [] for name in used}
+    for name, names in missing.items():
+        for one in names:
+            users[one].append(name)
+    ready = deque(name for name, names in missing.items() if not names)
+    while ready:
+        name = ready.popleft()
+        del missing[name]
+        yield name
+        for user in users[name]:
+            missing[user].discard(name)
+            if not missing[user]:
+                ready.append(user)
+    if missing:
+        _report_circle(env, what, list(missing))
+
+
+def _report_circle(env: Env, what: str, names: list[str]) -> None:
+    places = [env.spec.document.value((f"{what}s", name)) for name in names]
+    others = tuple(Related(f"`{name}` is part of the circle", place) for name, place in zip(names, places, strict=True))
+    message = f"{what} `{names[0]}` is defined by itself"
+    env.report.add("BG030", message, places[0], "give one of them a number", related=others[1:])
 
 
 def _names(expr: Expr) -> set[str]:
@@ -196,6 +233,6 @@ def constant(env: Env, value: Any, path: SpecPath) -> Item:
     if not isinstance(value, str):
         return env.item(value, path)
     expr, _ = parse_expression(value)
-    if isinstance(expr, Name) and expr.name != NONE and expr.name not in (*env.dims, *env.constants):
+    if isinstance(expr, Name) and expr.name not in (NONE, LAYER, *env.dims, *env.constants):
         return value
     return env.item(value, path)

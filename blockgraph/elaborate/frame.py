@@ -18,7 +18,8 @@ from blockgraph.number import FUNCTIONS, Number
 from blockgraph.op import OPS, Misfit, Op, Refusal
 from blockgraph.ops.leaf import Constant
 from blockgraph.pattern import PatternError
-from blockgraph.syntax import Attr, Binary, Call, Compare, Expr, Name, Subscript, Transpose, Unary, Unread
+from blockgraph.syntax import Attr, Binary, Call, Compare, Expr, Name, Subscript, Transpose, Unary, Unread, unparse
+from blockgraph.wording import counted
 
 if TYPE_CHECKING:
     from blockgraph.elaborate.instance import Instance
@@ -92,7 +93,8 @@ class Frame:
         if len(refs) == count:
             return refs
         if not (len(refs) == 1 and self.body.type(refs[0]).shape is None):
-            self.report("BG028", f"{len(refs)} results are given {count} names", expr, "name each result once")
+            message = f"{counted(len(refs), 'result')} cannot be given {counted(count, 'name')}"
+            self.report("BG028", message, expr, "name each result once")
         return tuple(self.body.unknown() for _ in range(count))
 
     def locate(self, expr: Expr) -> Place:
@@ -192,6 +194,10 @@ class Frame:
         return self._operation(op, node, (node.base,), items[:1])  # type: ignore[return-value]
 
     def _operation(self, op: Op, node: Expr, exprs: tuple[Expr, ...], items: tuple[Any, ...]) -> Ref | Outs:
+        if op.name == "divide" and _is_zero(items[1]):
+            raise Fault(
+                "BG401", f"this divides by `{unparse(exprs[1])}`, which is 0", exprs[1], "divide by another number"
+            )
         operands = tuple(Operand(expr, item) for expr, item in zip(exprs, items, strict=True))
         return self._apply(Bound(op, operands, {}), node)
 
@@ -257,3 +263,7 @@ class Frame:
             return self.body.unknown(SYMBOLS.get(bound.op.name, bound.op.name), *refs)
         found = tuple(Ref(value) for value in outputs)
         return found[0] if len(found) == 1 else Outs(found)
+
+
+def _is_zero(item: Any) -> bool:
+    return (isinstance(item, Dim) and item.number == 0) or (isinstance(item, Number) and item.value == 0)

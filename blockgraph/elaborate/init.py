@@ -38,7 +38,7 @@ class Init:
             for refusal in refusals:
                 raise Fault(refusal.code, refusal.message, Expr(refusal.start, refusal.end), refusal.help)
             assert expr is not None
-            return _read(expr, env.name)
+            return _read(_word(expr, env), env.name)
         except Fault as fault:
             at = fault.expr or Expr(0, 0)
             place = env.spec.document.within(path, at.start, at.end)
@@ -58,6 +58,12 @@ def _parsed(text: str) -> Expr:
     return expr
 
 
+def _word(expr: Expr, env: Env) -> Expr:
+    """The expression, or `zeros` for a constant that holds this word."""
+    word = env.constants.get(expr.name) if isinstance(expr, Name) else None
+    return Name(expr.start, expr.end, word) if isinstance(word, str) else expr
+
+
 def _read(expr: Expr, symbol: Any) -> Init:
     if isinstance(expr, Name) and expr.name in PLAIN:
         return Init(expr.name, Number(0))
@@ -68,7 +74,7 @@ def _read(expr: Expr, symbol: Any) -> Init:
             raise Fault(
                 "BG022", f"`{expr.name}` takes its {DRAWN[expr.name]} alone", expr, f"for example {expr.name}(0.02)"
             )
-        return Init(expr.name, _amount(expr.args[0], symbol))
+        return _drawn(expr, symbol)
     if isinstance(expr, Call) and expr.name not in ("sqrt", "exp", "log", "abs", "min", "max"):
         raise Fault("BG022", f"unknown init `{expr.name}`", expr, suggestion(expr.name, (*PLAIN, *DRAWN)))
     try:
@@ -77,6 +83,16 @@ def _read(expr: Expr, symbol: Any) -> Init:
         if isinstance(expr, Name) and fault.message.startswith("unknown name"):
             raise Fault("BG022", f"unknown init `{expr.name}`", expr, suggestion(expr.name, (*PLAIN, *DRAWN))) from None
         raise
+
+
+def _drawn(expr: Call, symbol: Any) -> Init:
+    """`normal(0.02)` and its kin, whose amount is never negative."""
+    amount = _amount(expr.args[0], symbol)
+    if amount.value is not None and amount.value < 0:
+        raise Fault(
+            "BG022", f"the {DRAWN[expr.name]} of `{expr.name}` is negative: {amount}", expr, "leave out the sign"
+        )
+    return Init(expr.name, amount)
 
 
 def _amount(expr: Expr, symbol: Any) -> Number:

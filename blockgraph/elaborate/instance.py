@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from blockgraph.dims import Dim, show
-from blockgraph.elaborate.body import MAX_NESTING, Body, join
+from blockgraph.elaborate.body import MAX_NESTING, Body, TooDeep, join
 from blockgraph.elaborate.env import Env
 from blockgraph.elaborate.init import Init
 from blockgraph.elaborate.items import Fault, Item, Ref
@@ -66,6 +66,10 @@ class Instance(ABC):
     def input_names(self) -> tuple[tuple[str, ...], frozenset[str]]:
         """The names of the inputs in order, and those that may be left out."""
 
+    def output_names(self) -> tuple[str, ...]:
+        """The names of the outputs; none for a part whose result has no name."""
+        return ()
+
     @abstractmethod
     def run(self, frame: Frame, node: Expr, args: Mapping[str, Argument], key: str) -> tuple[Ref, ...]:
         """One call with its arguments sorted out, in the scope `key`."""
@@ -79,6 +83,7 @@ class Instance(ABC):
     ) -> tuple[Ref, ...]:
         """One call; what is wrong is reported and gives unknown values."""
         self.calls += 1
+        self.body.count()
         args = self._arguments(frame, node, positional, named)
         name = self.decl.name
         key = self.body.open_scope(frame.key, name, self.scope)
@@ -212,6 +217,11 @@ class ModuleInstance(Instance):
         assert self.module is not None
         return tuple(one.name for one in self.module.inputs), frozenset()
 
+    def output_names(self) -> tuple[str, ...]:
+        """The block's outputs."""
+        assert self.module is not None
+        return self.module.outputs
+
     def scope(self, key: str) -> Scope:
         """A plate with the block's name."""
         return Scope(self.path, self.decl.kind, self.decl.kind, "", "block", self.calls, self.place)
@@ -220,7 +230,9 @@ class ModuleInstance(Instance):
         """Run the block's equations over the arguments."""
         assert self.module is not None
         session = self.body.session
-        if self.module.name in session.open_blocks or len(session.open_blocks) >= MAX_NESTING:
+        if len(session.open_blocks) >= MAX_NESTING:
+            raise TooDeep(frame.locate(node))
+        if self.module.name in session.open_blocks:
             frame.report(
                 "BG030", f"the block `{self.module.name}` contains itself", node, "a block cannot be its own part"
             )
@@ -263,7 +275,10 @@ class ModuleInstance(Instance):
         declared = Related(
             f"`{name}` is declared here", self.env.spec.document.key((*_path(self.module), "inputs", name))
         )
-        frame.report("BG104", f"`{name}` of `{self.decl.name}` does not fit", expr, label=label, related=(declared,))
+        message, help = f"`{name}` of `{self.decl.name}` does not fit", ""
+        if not self.env.spec.document.has((*_path(self.module), "inputs")):
+            help = f"this is the default; for any width declare `inputs: {{x: [B, T, F]}}` in `{self.decl.kind}`"
+        frame.report("BG104", message, expr, help, label=label, related=(declared,))
 
     def run_module(self, values: dict[str, Ref], env: Env, key: str, depth: int) -> tuple[Ref, ...]:
         """Run the equations; the values of the outputs."""

@@ -12,7 +12,7 @@ from fractions import Fraction
 from types import EllipsisType
 from typing import Any
 
-from blockgraph.dims import Dim, DimError
+from blockgraph.dims import MAX_POWER, Dim, DimError
 from blockgraph.number import FUNCTIONS, Number, NumberError
 from blockgraph.syntax import (
     Attr,
@@ -57,6 +57,7 @@ class Unknown:
 
 
 UNKNOWN = Unknown()
+MAX_SIZE = 2**31
 Item = Ref | Dim | Number | str | bool | tuple[Any, ...] | Cut | EllipsisType | Unknown | None
 
 
@@ -126,12 +127,17 @@ def arithmetic(node: Expr, left: Any, right: Any, op: str = "") -> Item:
             raise Fault("BG010", f"`{op}` takes sizes and numbers, not {describe(side)}", node)
     try:
         if isinstance(left, Dim) and isinstance(right, Dim):
-            exact = _exact(op, left, right)
+            exact = _exact(op, left, right) if not _is_huge(op, left, right) else None
             if exact is not None:
                 return exact
         return _real(op, Number(left), Number(right), node)
     except (DimError, NumberError) as error:
         raise Fault("BG032" if isinstance(error, DimError) else "BG401", str(error), node) from None
+
+
+def _is_huge(op: str, left: Dim, right: Dim) -> bool:
+    """Whether this is a power of plain numbers that no size can be, as 10**400."""
+    return op == "**" and left.number is not None and right.number is not None and abs(right.number) > MAX_POWER
 
 
 def _exact(op: str, left: Dim, right: Dim) -> Dim | None:
@@ -182,10 +188,14 @@ def real(item: Any, node: Expr | None = None) -> Number:
 
 def size(item: Any, node: Expr | None = None) -> Dim:
     """An item as a size. Raises Fault."""
-    if isinstance(item, Dim):
-        return item
+    found = item if isinstance(item, Dim) else None
     if isinstance(item, Number) and item.value is not None and Fraction(item.value).denominator == 1:
-        return Dim(int(item.value))
+        found = Dim(int(item.value))
+    if found is not None:
+        number = found.number
+        if number is not None and abs(number) > MAX_SIZE:
+            raise Fault("BG022", f"a size is at most {MAX_SIZE}, and this is {describe(item)[:40]}", node)
+        return found
     raise Fault("BG022", f"positive whole number or a dim expected, got {describe(item)}", node)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -14,13 +14,14 @@ from blockgraph.elaborate.items import UNKNOWN, Fault, Item, real
 from blockgraph.errors import SpecPath, near
 from blockgraph.kind import Kind, Marker, load_kinds, markers
 from blockgraph.module import PartDecl
+from blockgraph.number import Number
 from blockgraph.op import OPS, load_ops
-from blockgraph.schema import suggestion, validate
+from blockgraph.schema import WIRING_KEYS, suggestion, validate
 from blockgraph.spec import Spec
 from blockgraph.wording import show_value
 
 M = TypeVar("M", bound=BaseModel)
-BLOCK_OPTIONS = ("set", "share", "init")
+BLOCK_OPTIONS = ("set", "share")
 MISSING = object()
 
 
@@ -45,7 +46,7 @@ def look_up(decl: PartDecl, env: Env) -> Found | None:
     if found is not None:
         return found
     choices = [*kinds, *(op for op, one in OPS.items() if one.activation), *_blocks(spec)]
-    meant = "gelu_erf" if name == "gelu" else near(name, choices)
+    meant = "gelu_erf" if name == "gelu" else _called_elsewhere(name) or near(name, choices)
     place = spec.document.value(_kind_path(decl, spec))
     if name == "gelu":
         help = "write `gelu_erf` (the exact form) or `gelu_tanh` (the approximation)"
@@ -55,6 +56,15 @@ def look_up(decl: PartDecl, env: Env) -> Found | None:
             "BG023", f"unknown kind `{name}`", place, f"did you mean `{meant}`?" if meant else _kinds_text(spec)
         )
     return _named(meant, spec) if meant else None
+
+
+def _called_elsewhere(name: str) -> str | None:
+    """The kind that others call by this name."""
+    plain = name.casefold().replace("-", "").replace("_", "")
+    for kind, model in load_kinds().items():
+        if plain in (one.replace("_", "") for one in model.elsewhere):
+            return kind
+    return None
 
 
 def _kind_path(decl: PartDecl, spec: Spec) -> tuple[str | int, ...]:
@@ -84,30 +94,39 @@ def _named(name: str, spec: Spec) -> Found | None:
 
 def read_options(decl: PartDecl, kind: type[Kind], env: Env) -> Kind | None:
     """The options of a part, checked and evaluated; None if a needed one is missing."""
-    return read_group(decl.options, decl.path, kind, env, f"`{kind.name}`")
+    also = WIRING_KEYS if "sublayers" in decl.path else ()
+    return read_group(decl.options, decl.path, kind, env, f"`{kind.name}`", also)
 
 
-def read_group(options: dict[str, Any], path: SpecPath, model: type[M], env: Env, owner: str) -> M | None:
-    """A mapping of options, checked by its model and evaluated; None if a needed one is missing or of no use."""
-    checked = validate(model, options, path, env.spec.document, env.report, owner)
+def read_group(
+    options: dict[str, Any], path: SpecPath, model: type[M], env: Env, owner: str, also: Iterable[str] = ()
+) -> M | None:
+    """A mapping of options, checked by its model and evaluated; None if a needed one is missing or of no use.
+
+    `also` are keys that may stand beside them and are read elsewhere.
+    """
+    checked = validate(model, options, path, env.spec.document, env.report, owner, also)
     if checked is None:
         return None
     changed: dict[str, Any] = {}
     for name, mark in markers(model).items():
-        raw = getattr(checked, name)
+        field, raw = model.model_fields[name], getattr(checked, name)
         if raw is None:
             continue
-        if name in options:
-            value = _read(raw, mark, (*path, name), name, env)
-            field = model.model_fields[name]
-            if value is MISSING and field.is_required():
-                return None
-            changed[name] = field.default if value is MISSING else value
-        elif mark.reads == "real":
-            changed[name] = real(env.item(raw, path))
-        elif mark.reads in ("size", "count"):
-            changed[name] = Dim(raw)
-    return checked.model_copy(update=changed)
+        value = _read(raw, mark, (*path, name), name, env) if name in options else MISSING
+        if value is MISSING and field.is_required():
+            return None
+        changed[name] = _default(field.default, mark) if value is MISSING else value
+    read = checked.model_copy(update=changed)
+    read.__pydantic_fields_set__.intersection_update(checked.model_fields_set)  # what was given, not what is known
+    return read
+
+
+def _default(raw: Any, mark: Marker) -> Any:
+    """A default in the form that its marker asks for."""
+    if mark.reads == "real" and raw is not None:
+        return Number(raw)
+    return Dim(raw) if mark.reads in ("size", "count") and raw is not None else raw
 
 
 def _read(raw: Any, mark: Marker, path: SpecPath, name: str, env: Env) -> Any:
@@ -117,7 +136,7 @@ def _read(raw: Any, mark: Marker, path: SpecPath, name: str, env: Env) -> Any:
             return None
         group = read_group(raw, path, mark.model, env, f"`{name}`")
         return MISSING if group is None else group
-    if mark.reads in ("use", "init"):
+    if mark.reads in ("use", "init") or isinstance(raw, list):  # a list of words, judged by its model
         return raw
     if mark.reads == "word" and raw in mark.choices:
         return raw

@@ -256,20 +256,29 @@ def instantiate(body: Body, decl: PartDecl, path: str, env: Env, inner: bool = F
     if found.kind is None:
         return block_instance(body, decl, path, env, share)
     options = read_options(decl, found.kind, env)
+    _check_init(decl, options, env)
     if found.name == "stack":
         return StackInstance(body, decl, path, env, inner, share, options=options, inherited=inherited)
-    _check_init_names(decl, options, env)
     return KindInstance(body, decl, path, env, inner, share, options=options, kind=found.kind)
 
 
-def _check_init_names(decl: PartDecl, options: Kind | None, env: Env) -> None:
-    if options is None or not isinstance(options.init, dict):
+def _check_init(decl: PartDecl, options: Kind | None, env: Env) -> None:
+    """Report an `init` of a parameter that is not there, or of a part that has none of its own."""
+    if options is None or options.init is None:
         return
     names = [own.name for own in options.params()]
-    for name in options.init:
+    if not names:
+        _refuse_init(
+            decl, env, f"`{decl.kind}`, which has no parameters of its own", "write it on the kinds used inside"
+        )
+    for name in options.init if isinstance(options.init, dict) and names else ():
         if name not in names:
             place = env.spec.document.key((*decl.path, "init", name))
             env.report.add("BG020", f"`{decl.kind}` has no parameter `{name}`", place, suggestion(str(name), names))
+
+
+def _refuse_init(decl: PartDecl, env: Env, owner: str, help: str) -> None:
+    env.report.add("BG033", f"`init` has no effect on {owner}", env.spec.document.key(decl.option("init")), help)
 
 
 def block_instance(body: Body, decl: PartDecl, path: str, env: Env, share: bool = False) -> ModuleInstance:
@@ -279,8 +288,12 @@ def block_instance(body: Body, decl: PartDecl, path: str, env: Env, share: bool 
     session = body.session
     module = session.spec.modules[decl.kind]
     session.called.add(decl.kind)
-    for option in decl.options:
-        if option not in BLOCK_OPTIONS:
+    for option, value in decl.options.items():
+        if option == "init":
+            _refuse_init(decl, env, "a use of a block", "write it on the parts and parameters of the block")
+        elif option == "share" and not isinstance(value, bool):
+            env.report.wrong_value("true or false", value, env.spec.document.value(decl.option(option)), what="`share`")
+        elif option not in BLOCK_OPTIONS:
             place = env.spec.document.key((*decl.path, option))
             env.report.add(
                 "BG020",

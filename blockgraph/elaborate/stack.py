@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from blockgraph.dims import Dim, show
 from blockgraph.elaborate.body import Body
+from blockgraph.elaborate.env import Env
 from blockgraph.elaborate.frame import Frame
 from blockgraph.elaborate.instance import Argument, Instance, ModuleInstance
 from blockgraph.elaborate.items import UNKNOWN, Ref
@@ -53,11 +55,16 @@ class StackInstance(Instance):
         if not layers:
             return None
         body = Body(self.body.session, GraphBuilder(), in_stack=True)
-        return instantiate(body, layers[0].decl, "", self.env)
+        return instantiate(body, layers[0].decl, "", self._inside)
 
     def scope(self, key: str) -> Scope:
         """A plate."""
         return Scope(self.path, "stack", self.decl.name, "", "stack", self.calls, self.place)
+
+    @property
+    def _inside(self) -> Env:
+        """The environment of its layers, where `layer` is theirs."""
+        return self.env.in_layer() if self.body.in_stack else self.env
 
     def _layers(self) -> list[Layer]:
         """The entries of `of`; empty after a finding."""
@@ -77,7 +84,8 @@ class StackInstance(Instance):
             if use is None:
                 continue
             kind, options = use
-            repeat = self._count(options.pop("repeat"), (*where, "repeat")) if "repeat" in options else None
+            own = "repeat" in options and kind != "stack"  # a stack as a layer keeps its own
+            repeat = self._count(options.pop("repeat"), (*where, "repeat")) if own else None
             yield Layer(PartDecl(self.decl.name, kind, options, where), repeat)
 
     def _count(self, raw: Any, path: SpecPath) -> Dim | None:
@@ -87,8 +95,7 @@ class StackInstance(Instance):
     def run(self, frame: Frame, node: Expr, args: Mapping[str, Argument], key: str) -> tuple[Ref, ...]:
         """Work out one body per entry and add the stack's node."""
         session = self.body.session
-        layers = self._layers()
-        segments = self._segments(layers)
+        layers, segments = _folded(self._layers(), self._segments(self._layers()))
         inputs = tuple(ref for ref, _ in args.values())
         if segments is None or any(self.body.type(ref).shape is None for ref in inputs):
             for layer in layers if segments is None else ():
@@ -107,7 +114,8 @@ class StackInstance(Instance):
             frame.report("BG035", message, node, "only what is carried passes an empty stack")
             return tuple(self.body.unknown("stack", *inputs) for _ in carried)
         session.repeats[self.decl.name] = sum((segment.count for segment in segments), Dim(0))
-        repeat = Repeat(self.path, graphs, segments, carried, self.share)
+        shared = self.decl.options.get("share") is True
+        repeat = Repeat(self.path, graphs, segments, carried, shared, self.inherited)
         builder = self.body.builder
         builder.scope, builder.place = key, frame.locate(node)
         types = tuple(
@@ -159,7 +167,8 @@ class StackInstance(Instance):
         """The graph of one layer over inputs of the stack's types; None if its output is unknown."""
         builder = GraphBuilder(decl.kind)
         body = Body(self.body.session, builder, in_stack=True)
-        layer = instantiate(body, decl, "", self.env, share=self.inherited)
+        path = decl.kind if decl.kind == "stack" else ""  # a stack needs a name before its layers' numbers
+        layer = instantiate(body, decl, path, self._inside)
         names, _ = layer.input_names()
         ports = []
         values: dict[str, Ref] = {}
@@ -173,7 +182,7 @@ class StackInstance(Instance):
         refs = _run_layer(layer, outer, decl, values)
         if any(body.type(ref).shape is None for ref in refs):
             return None
-        outputs = layer.module.outputs if isinstance(layer, ModuleInstance) and layer.module else (names[0],)
+        outputs = layer.output_names() or names[:1]
         found = tuple(Port(name, ref.value) for name, ref in zip(outputs, refs, strict=True))
         return builder.finish(ports, found, layer.draws())
 
@@ -215,10 +224,51 @@ class StackInstance(Instance):
         frame.report("BG110", message, node, "a stacked block returns the shape it was given")
         return False
 
+    def output_names(self) -> tuple[str, ...]:
+        """Those of its blocks."""
+        probe = self._probe()
+        return probe.output_names() if probe is not None else ()
+
     def draws(self) -> Iterator[str | int]:
         """The stack's node, which draws layer by layer."""
         if self.node is not None:
             yield self.node
+
+
+def _folded(
+    layers: list[Layer], segments: tuple[Segment, ...] | None
+) -> tuple[list[Layer], tuple[Segment, ...] | None]:
+    """Equal uses as one body, and runs of one body as one segment: `[b, b, c]` is b twice, then c."""
+    if segments is None:
+        return layers, None
+    distinct: list[Layer] = []
+    index: list[int] = []
+    for layer in layers:
+        same = next((i for i, one in enumerate(distinct) if _same_use(one.decl, layer.decl)), len(distinct))
+        distinct += [layer] if same == len(distinct) else []
+        index.append(same)
+    found: list[Segment] = []
+    for segment in segments:
+        bodies = tuple(index[body] for body in segment.bodies)
+        runs = _runs(bodies, segment.count)
+        for run in runs:
+            if found and len(run.bodies) == 1 and found[-1].bodies == run.bodies:
+                run = Segment(run.bodies, found.pop().count + run.count)
+            found.append(run)
+    return distinct, tuple(found)
+
+
+def _runs(bodies: tuple[int, ...], count: Dim) -> list[Segment]:
+    """The segments of a list that cycles: one if all its bodies are the same, a run each if it goes round once."""
+    if len(set(bodies)) == 1:
+        return [Segment(bodies[:1], count)]
+    if len(bodies) == count and any(a == b for a, b in pairwise(bodies)):
+        return [Segment((body,), Dim(1)) for body in bodies]
+    return [Segment(bodies, count)]
+
+
+def _same_use(one: PartDecl, other: PartDecl) -> bool:
+    return one.kind == other.kind and one.options == other.options
 
 
 def _run_layer(layer: Instance, outer: Frame, decl: PartDecl, values: dict[str, Ref]) -> tuple[Ref, ...]:

@@ -1,11 +1,11 @@
-"""Values, parameters and parts that are declared and never used: a warning each, told from the text alone."""
+"""Inputs, values, parameters and parts that are declared and never used: a warning each, told from the text alone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from blockgraph.errors import Place
-from blockgraph.module import Line, Module, Report
+from blockgraph.errors import Place, spec_path
+from blockgraph.module import Module, Report
 from blockgraph.spec import Spec
 from blockgraph.syntax import Call, Equation, Name, Unread, walk
 
@@ -34,9 +34,15 @@ def report_unused(spec: Spec, report: Report) -> None:
                     help,
                     severity="warning",
                 )
-        for name, place in _unused_values(module):
+        for what, name, place in () if _is_misspelt(module, report) else _unused_values(module, spec):
             help = "use it, list it under `outputs`, or leave it out"
-            report.add("BG203", f"the value `{name}` is never used", place, help, severity="warning")
+            report.add("BG203", f"the {what} `{name}` is never used", place, help, severity="warning")
+
+
+def _is_misspelt(module: Module, report: Report) -> bool:
+    """Whether its equations read a name that does not exist: it may mean the one that seems to be of no use."""
+    start = spec_path(module.path)
+    return any(one.code == "BG025" and one.place.spec_path.startswith(start) for one in report.findings)
 
 
 def _read(equation: Equation) -> Iterator[str]:
@@ -45,19 +51,19 @@ def _read(equation: Equation) -> Iterator[str]:
             yield node.name
 
 
-def _unused_values(module: Module) -> Iterator[tuple[str, Place]]:
-    """Targets that no later equation reads before they are assigned again, and that are not returned."""
+def _unused_values(module: Module, spec: Spec) -> Iterator[tuple[str, str, Place]]:
+    """Inputs and targets that no equation reads before they are assigned again, and that are not returned."""
     if any(isinstance(line.equation.expr, Unread) for line in module.lines):
         return
-    waiting: dict[str, tuple[Line, int, int]] = {}
+    waiting = {one.name: ("input", spec.document.key((*module.path, "inputs", one.name))) for one in module.inputs}
     for line in module.lines:
         for name in _read(line.equation):
             waiting.pop(name, None)
-        for target in line.equation.targets:
+        for target in {one.name: one for one in line.equation.targets}.values():
             if target.name in waiting:
-                old, start, end = waiting[target.name]
-                yield target.name, old.locate(start, end)
-            waiting[target.name] = (line, target.start, target.end)
-    for name, (line, start, end) in waiting.items():
+                what, place = waiting[target.name]
+                yield what, target.name, place
+            waiting[target.name] = ("value", line.locate(target.start, target.end))
+    for name, (what, place) in waiting.items():
         if name not in module.outputs:
-            yield name, line.locate(start, end)
+            yield what, name, place

@@ -32,7 +32,9 @@ def settings(decl: PartDecl, env: Env, in_stack: bool) -> Env:
             )
             continue
         item = around.item(value, path) if name in spec.dims else constant(around, value, path)
-        if item is not UNKNOWN:
-            found[name] = item
-    inner = build(spec, env.report, found, in_stack)
-    return replace(inner, free=env.free)
+        if item is UNKNOWN or (name in spec.dims and around.as_size(item, path) is None):
+            continue
+        found[name] = item
+    inner = build(spec, env.report, {**env.changes, **found}, in_stack)
+    outer = frozenset(name for name in env.outer if name not in found)
+    return replace(inner, free=env.free, outer=outer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from blockgraph.elaborate import elaborate
@@ -16,12 +17,14 @@ from blockgraph.explain.kind_page import kind_text
 from blockgraph.explain.placement_page import placement_text
 from blockgraph.explain.table import columns
 from blockgraph.explain.written_out import expansion
+from blockgraph.facts import prove
 from blockgraph.kind import load_kinds
 from blockgraph.lints import lint
 from blockgraph.placement import NAMED
 from blockgraph.source import decode, parse
 from blockgraph.source.tree import BYTE_LIMIT
 from blockgraph.spec import Spec, from_document, load
+from blockgraph.suppress import suppressed
 
 __all__ = ["expansion", "explain_spec", "explain_word", "main_text", "topics", "topics_text"]
 
@@ -43,7 +46,7 @@ def main_text(topic: str, sets: Mapping[str, Any]) -> tuple[str, tuple[Finding, 
 def explain_spec(path: str, sets: Mapping[str, Any]) -> tuple[str, tuple[Finding, ...]]:
     """The expansion of a spec file, `-` for standard input; its findings alone if one of them is an error."""
     try:
-        spec = _standard_input() if path == "-" else load(path)
+        spec = _standard_input() if path == "-" else load(Path(path))  # never text, whatever it begins with
     except BlockgraphError as error:
         return "", in_file_order(error.findings)
     if sets:
@@ -51,10 +54,12 @@ def explain_spec(path: str, sets: Mapping[str, Any]) -> tuple[str, tuple[Finding
     result = elaborate(spec)
     found = result.findings
     if result.graph is not None:
-        found = in_file_order((*found, *lint(result.graph)))
+        failed = any(one.severity == "error" for one in found)
+        found = in_file_order((*found, *lint(result.graph, None if failed else spec)))
+    found = suppressed(spec.document, found)
     if result.graph is None or any(one.severity == "error" for one in found):
         return "", found
-    return expansion(spec), found
+    return expansion(spec, prove(result.graph)), found
 
 
 def _standard_input() -> Spec:

@@ -55,6 +55,7 @@ def _examples(kind: type[Kind]) -> Iterator[str]:
     dims = {FIRST_WIDTH: NUMBERS[FIRST_WIDTH]}
     dims |= {value: NUMBERS.get(value, LARGE) for value in options.values() if str(value) in kind.sizes}
     needed = [name for name in kind.inputs if name not in kind.optional]
+    dims |= {axis: NUMBERS[FIRST_WIDTH] for axis in sorted(kind.widths) if axis not in dims}
     parts = {kind.name: {"kind": kind.name, **options}}
     body = {"parts": parts, "equations": f"y = {kind.name}({', '.join(needed)})\n"}
     inputs = {name: _axes(kind.inputs[name]) for name in needed}

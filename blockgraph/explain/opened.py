@@ -7,19 +7,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from blockgraph.dims import Dim, show
-from blockgraph.elaborate.body import Body, Session
-from blockgraph.elaborate.env import Env, build
-from blockgraph.elaborate.instance import Instance, ModuleInstance
-from blockgraph.elaborate.items import Fault, Ref
-from blockgraph.graph import Condition, GraphBuilder
-from blockgraph.module import Module, PartDecl, Report
+from blockgraph.dims import show
+from blockgraph.elaborate import open_module
+from blockgraph.elaborate.body import Session
+from blockgraph.elaborate.env import build
+from blockgraph.elaborate.instance import Instance
+from blockgraph.graph import Condition
+from blockgraph.module import Module, Report
 from blockgraph.op import Type
-from blockgraph.ops.leaf import Input
 from blockgraph.spec import Spec
-from blockgraph.syntax import Name, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,34 +80,5 @@ def _session(spec: Spec) -> Session:
 
 
 def _open(session: Session, module: Module, *, in_stack: bool) -> Opened:
-    """One module over its inputs as declared. In a stack `layer` means something."""
-    builder = GraphBuilder(module.name)
-    body = Body(session, builder, in_stack=in_stack)
-    env = replace(session.env, in_stack=in_stack, free=_free(session.env, module))
-    main = ModuleInstance(body, PartDecl(module.name, module.name, {}, module.path), "", env, module=module)
-    values: dict[str, Ref] = {}
-    for one in module.inputs:
-        builder.place = session.spec.document.key(one.path)
-        shape = [dim for axis in one.dims if (dim := env.size(axis)) is not None]
-        known = len(shape) == len(one.dims)
-        values[one.name] = Ref(body.node(Input(one.name, tuple(shape), one.dtype))[0]) if known else body.unknown()
-    session.open_blocks.append(module.name)
-    main.run_module(values, env, "", 0)
-    session.open_blocks.pop()
-    types = {step.name: builder.types[step.value] for step in builder.steps}
-    return Opened(module, main.parts, types)
-
-
-def _free(env: Env, module: Module) -> dict[str, Dim]:
-    names = {
-        node.name for one in module.inputs for axis in one.dims for node in walk(axis.expr) if isinstance(node, Name)
-    }
-    return {name: Dim(name) for name in sorted(names) if _is_free(env, name)}
-
-
-def _is_free(env: Env, name: str) -> bool:
-    try:
-        env.name(Name(0, 0, name))
-    except Fault:
-        return True
-    return False
+    graph, main = open_module(session, module, in_stack)
+    return Opened(module, main.parts, {step.name: graph.types[step.value] for step in graph.steps})

@@ -35,6 +35,6 @@ def _group(members: tuple[Member, ...]) -> Group:
 def _example(name: str) -> str:
     norm = "  norm: layer_norm\n" if NAMED[name] else ""
     return (
-        f"dims: {{H: 4}}\nblock:\n{norm}  placement: {name}\n  sublayers:\n"
+        f"dims: {{C: 64, H: 4}}\nblock:\n{norm}  placement: {name}\n  sublayers:\n"
         "    - {kind: attention, heads: H}\n    - {kind: feed_forward, hidden: 4*C, activation: gelu_tanh}\n"
     )

@@ -12,6 +12,7 @@ from typing import Any
 
 from blockgraph.explain.defaults import defaults_of, parameters_of
 from blockgraph.explain.opened import Opened, OpenedSpec, open_spec
+from blockgraph.facts import Proofs, told
 from blockgraph.graph import Condition
 from blockgraph.module import InputDecl, Module, ParamDecl, PartDecl, SizeText
 from blockgraph.source import to_yaml
@@ -29,11 +30,12 @@ QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 GAPS = re.compile(rf"({QUOTED.pattern})|\s+")
 
 
-def expansion(spec: Spec) -> str:
-    """The text of a spec that has no errors, written out in full."""
+def expansion(spec: Spec, proofs: Proofs | None = None) -> str:
+    """The text of a spec that has no errors, written out in full, with what is proved of it as comments."""
     opened = open_spec(spec)
     data = _head(spec)
     lines = [*_comment(HEAD, 0), *(to_yaml(data).splitlines() if data else ()), *_conditions(opened)]
+    lines += _proved(proofs) if proofs is not None else ()
     blocks = {name: one for name, one in opened.modules.items() if name != MAIN_MODEL}
     if list(opened.modules) == [MAIN_BLOCK]:
         lines += ["block:", *_module(spec, blocks[MAIN_BLOCK], 2)]
@@ -66,6 +68,14 @@ def _conditions(opened: OpenedSpec) -> Iterator[str]:
         yield f"#   {one.text}{_with_numbers(one, opened)}"
 
 
+def _proved(proofs: Proofs) -> Iterator[str]:
+    """What is proved of the main module, and of each block in its stacks."""
+    for name, one in {"": proofs, **proofs.blocks}.items():
+        yield f"# Proofs about `{name}`:" if name else "# Proofs:"
+        for line in told(one):
+            yield f"#   {line}"
+
+
 def _with_numbers(condition: Condition, opened: OpenedSpec) -> str:
     symbols = sorted(condition.smaller.symbols | condition.larger.symbols)
     known = [f"{name} = {opened.numbers[name]}" for name in symbols if name in opened.numbers]
@@ -76,6 +86,8 @@ def _module(spec: Spec, opened: Opened, indent: int) -> Iterator[str]:
     module = opened.module
     yield from _fragment({"inputs": {one.name: _input(one) for one in module.inputs}}, indent)
     yield from _fragment({"outputs": list(module.outputs)}, indent)
+    if module.residual_normed:
+        yield from _fragment({"residual": "normed"}, indent)
     if module.causal:
         yield from _fragment({"causal": True}, indent)
     if module.params:

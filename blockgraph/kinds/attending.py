@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from blockgraph.errors import near
 from blockgraph.kind import (
     Flag,
     Kind,
@@ -25,7 +26,7 @@ OVER = ("head", "each_head", "width")
 
 
 def _biases(value: object) -> object:
-    if isinstance(value, bool):
+    if isinstance(value, bool) or (isinstance(value, str) and value.isidentifier()):
         return value
     if isinstance(value, list) and value and all(one in PROJECTIONS for one in value):
         return value
@@ -36,13 +37,29 @@ def _norm_use(value: object) -> object:
     if not isinstance(value, dict) or "kind" not in value:
         raise refuse("a norm", value, "for example {kind: rms_norm, over: head}")
     if value.get("over", OVER[0]) not in OVER:
-        raise refuse(f"one of {', '.join(OVER)} for `over`", value["over"])
+        raise refuse(f"one of {', '.join(OVER)} for `over`", value["over"], _nearest(value["over"]))
+    if value.get("over") == "each_head":
+        _refuse_for_each_head(value)
     return value
+
+
+def _nearest(word: object) -> str:
+    found = near(word, OVER) if isinstance(word, str) else None
+    return f"did you mean `{found}`?" if found else ""
+
+
+def _refuse_for_each_head(use: dict[str, Any]) -> None:
+    """A norm with a scale for each head has that scale alone: refuse what it would leave out in silence."""
+    if use["kind"] not in ("layer_norm", "rms_norm"):
+        raise refuse("layer_norm or rms_norm for `over: each_head`", use["kind"])
+    for option in ("bias", "affine", "offset", "init"):
+        if option in use:
+            raise refuse(f"no `{option}` beside `over: each_head`", use[option], "it has one scale per head, from ones")
 
 
 BIAS_SCHEMA: dict[str, Any] = {"anyOf": [{"type": "boolean"}, {"type": "array", "items": {"enum": list(PROJECTIONS)}}]}
 NORM_SCHEMA: dict[str, Any] = {"type": "object", "required": ["kind"], "properties": {"over": {"enum": list(OVER)}}}
-Biases = Annotated[Any, BeforeValidator(_biases), WithJsonSchema(BIAS_SCHEMA)]
+Biases = Annotated[Any, BeforeValidator(_biases), Marker("flag"), WithJsonSchema(BIAS_SCHEMA)]
 NormUse = Annotated[Any, BeforeValidator(_norm_use), Marker("use"), WithJsonSchema(NORM_SCHEMA)]
 
 
@@ -75,7 +92,10 @@ class Attending(Kind):
     sinks: Flag = Field(False, description="a learned logit per head that takes part in the softmax and is dropped")
     bias: Biases = Field(False, description="biases: true, false, or a list of q, k, v, o")
     qk_norm: NormUse = Field(
-        None, description="a norm on queries and keys, {kind, over: head | each_head | width}, before rotary positions"
+        None,
+        description="a norm on queries and keys before rotary positions, {kind, over}. over: head (the default) takes "
+        "the head_dim features of each head, one scale for all heads; each_head the same with a scale of its own "
+        "per head (parameters q_norm and k_norm, no bias); width all heads at once, before they are cut",
     )
 
     def has_bias(self, letter: str) -> bool:

@@ -22,6 +22,7 @@ class Attention(Attending):
 
     name = "attention"
     title = "Multi-Head Attention"
+    elsewhere = ("mha", "multi_head_attention", "self_attention", "attn", "gqa", "mqa")
     inputs = {"x": "... T C", "keep": "...", "score_bias": "..."}
     optional = ("keep", "score_bias")
     sizes = {

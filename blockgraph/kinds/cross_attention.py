@@ -14,6 +14,7 @@ class CrossAttention(Attending):
 
     name = "cross_attention"
     title = "Cross-Attention"
+    elsewhere = ("encoder_decoder_attention", "xattn")
     inputs = {"x": "... T C", "memory": "... S M", "keep": "...", "score_bias": "..."}
     optional = ("keep", "score_bias")
     widths = frozenset({"C", "M"})

@@ -19,6 +19,7 @@ class FeedForward(Kind):
     name = "feed_forward"
     family = "feed_forward"
     title = "Feed Forward"
+    elsewhere = ("mlp", "ffn", "ff")
     sizes = {"F": "hidden", "D": "out = C"}
 
     hidden: Size = Field(description="width between the two maps")

@@ -20,6 +20,7 @@ class GatedFeedForward(Kind):
     name = "gated_feed_forward"
     family = "feed_forward"
     title = "Gated Feed Forward"
+    elsewhere = ("swiglu", "geglu", "glu", "gated_mlp")
     sizes = {"F": "hidden", "D": "out = C"}
 
     hidden: Size = Field(description="width of each of gate and up")

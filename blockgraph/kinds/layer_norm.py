@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pydantic import Field
 
 from blockgraph.kind import Flag, Kind, Own, RealNumber
+from blockgraph.op import Refusal
 
 
 class LayerNorm(Kind):
@@ -30,6 +31,11 @@ class LayerNorm(Kind):
             yield Own("gamma", "C", "ones")
         if self.affine and self.bias:
             yield Own("beta", "C", "zeros")
+
+    def refusals(self, numbers: Mapping[str, int]) -> Iterator[Refusal]:
+        """A bias without gamma."""
+        if not self.affine and self.bias and "bias" in self.model_fields_set:
+            yield Refusal("bias", "`bias` has no effect beside `affine: false`", "leave it out", "BG033")
 
     def equations(self, given: frozenset[str]) -> str:
         """One call."""

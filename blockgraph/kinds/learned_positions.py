@@ -19,6 +19,7 @@ class LearnedPositions(Kind):
     name = "learned_positions"
     family = "embedding"
     title = "Learned Positions"
+    elsewhere = ("position_embedding", "positional_embedding")
     inputs = {"x": "... T"}
     widths = frozenset()
     sizes = {"L": "length", "C": "width", "O": "offset"}

@@ -15,6 +15,7 @@ class Linear(Kind):
     name = "linear"
     family = "linear"
     title = "Linear"
+    elsewhere = ("dense", "projection")
     sizes = {"D": "out = C"}
 
     out: Size = Field(None, description="width of the output (default: that of the input)")

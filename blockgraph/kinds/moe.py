@@ -24,6 +24,7 @@ class Moe(Kind):
     name = "moe"
     family = "feed_forward"
     title = "Mixture of Experts"
+    elsewhere = ("mixture_of_experts", "sparse_moe")
     sizes = {"E": "experts", "K": "top_k", "S": "shared"}
 
     experts: Size = Field(description="number of experts; a number, not a free dim")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pydantic import Field
 
 from blockgraph.kind import Flag, Kind, Own, RealNumber
+from blockgraph.op import Refusal
 
 
 class RmsNorm(Kind):
@@ -19,6 +20,7 @@ class RmsNorm(Kind):
     name = "rms_norm"
     family = "norm"
     title = "RMSNorm"
+    elsewhere = ("t5_layer_norm",)
     numbers = {"eps": "eps", "offset": "offset"}
 
     eps: RealNumber = Field(1e-6, description="added to the mean square, inside the root")
@@ -29,6 +31,11 @@ class RmsNorm(Kind):
         """gamma, (C,)."""
         if self.affine:
             yield Own("gamma", "C", "1 - offset")
+
+    def refusals(self, numbers: Mapping[str, int]) -> Iterator[Refusal]:
+        """An offset without gamma."""
+        if not self.affine and self.offset.value != 0:
+            yield Refusal("offset", "`offset` has no effect beside `affine: false`", "leave it out", "BG033")
 
     def equations(self, given: frozenset[str]) -> str:
         """One call."""

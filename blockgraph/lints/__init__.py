@@ -1,32 +1,72 @@
 """Lints: wirings that are legal but probably wrong. One file each; a lint reads a graph and yields findings.
 
-Defining a function named `lint` in a module of this package is enough; nothing is listed by hand.
+Defining a function of one of these names in a module of this package is enough; nothing is listed by hand:
+`lint(graph)` sees the main graph and the body of every stack, `lint_model(graph)` the main graph alone, and
+`lint_spec(graph, spec)` also what the file declares.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from types import ModuleType
+from typing import Any, Protocol
 
 from blockgraph.errors import Finding
 from blockgraph.graph import Graph, Repeat
 
 
-def lint(graph: Graph) -> tuple[Finding, ...]:
-    """All warnings and notes for a graph and the bodies of its stacks, each once."""
-    modules = [importlib.import_module(f"{__name__}.{one.name}") for one in pkgutil.iter_modules(__path__)]
+class Declared(Protocol):
+    """What a lint may ask of a spec."""
+
+    @property
+    def document(self) -> Any:
+        """The file: its plain data, and the places in it."""
+
+    @property
+    def dims(self) -> Mapping[str, Any]:
+        """The dims declared, by name."""
+
+    @property
+    def modules(self) -> Mapping[str, Any]:
+        """Blocks and model by name, each with `causal` and `path`."""
+
+    @property
+    def main(self) -> str:
+        """The name of the main module."""
+
+
+def lint(graph: Graph, spec: Declared | None = None) -> tuple[Finding, ...]:
+    """All findings about a graph and the bodies of its stacks, each once; with `spec` also those about what it says.
+
+    Give no spec that has errors: what it declares may then only seem to be unused.
+    """
     found: dict[Finding, None] = {}
-    for body in bodies(graph):
-        for module in modules:
-            found.update(dict.fromkeys(one for one in module.lint(body) if one.code not in body.waived))
+    every = list(bodies(graph))
+    waived = frozenset(code for body in every for code in body.waived)
+    for module in _modules():
+        for body in every:
+            if hasattr(module, "lint"):
+                found.update(dict.fromkeys(one for one in module.lint(body) if one.code not in body.waived))
+        if hasattr(module, "lint_model"):
+            found.update(dict.fromkeys(one for one in module.lint_model(graph) if one.code not in waived))
+        if spec is not None and hasattr(module, "lint_spec"):
+            found.update(dict.fromkeys(module.lint_spec(graph, spec)))
     return tuple(found)
 
 
+def _modules() -> list[ModuleType]:
+    return [importlib.import_module(f"{__name__}.{one.name}") for one in pkgutil.iter_modules(__path__)]
+
+
 def bodies(graph: Graph) -> Iterator[Graph]:
-    """The graph and the bodies of all stacks in it."""
+    """The graph and the bodies of all stacks in it, with the numbers and conditions of the whole."""
     waiting = [graph]
     while waiting:
         one = waiting.pop()
         yield one
-        waiting.extend(body for node in one.nodes if isinstance(node.op, Repeat) for body in node.op.bodies)
+        for node in one.nodes:
+            if isinstance(node.op, Repeat):
+                waiting += [replace(body, dims=graph.dims, conditions=graph.conditions) for body in node.op.bodies]

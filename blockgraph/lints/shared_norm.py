@@ -12,7 +12,7 @@ CODE = "BG202"
 
 
 def lint(graph: Graph) -> Iterator[Finding]:
-    """Every second call of a norm whose parameters are not marked as shared."""
+    """Every second call, in one module, of a norm whose parameters are not marked as shared."""
     first = {}
     for step in graph.steps:
         scope = graph.scopes.get(step.name)
@@ -20,8 +20,9 @@ def lint(graph: Graph) -> Iterator[Finding]:
             continue
         params = [one.op for one in graph.nodes if isinstance(one.op, Param) and one.scope == scope.path]
         shared = not params or any(op.shared for op in params)  # without parameters, two norms would be the same
-        if scope.path not in first:
-            first[scope.path] = step.place
+        use = (step.name.rpartition(".")[0], scope.path)  # a block that is called again uses its norms again
+        if use not in first:
+            first[use] = step.place
         elif not shared and not _same_input(graph, scope.path, step.value):
             help = f"declare a second norm, or write `share: true` on `{scope.path}`"
             message = f"`{scope.path}` is used twice, with one set of parameters"
@@ -30,7 +31,7 @@ def lint(graph: Graph) -> Iterator[Finding]:
                 message,
                 step.place,
                 help,
-                related=(Related("first used here", first[scope.path]),),
+                related=(Related("first used here", first[use]),),
                 severity="warning",
             )
 
@@ -41,5 +42,5 @@ def _same_input(graph: Graph, path: str, value: int) -> bool:
     return any(
         node.op.name == own.op.name and node.inputs == own.inputs and node.id < own.id
         for node in graph.nodes
-        if node.scope.partition("#")[0] == path
+        if node.scope in graph.scopes and graph.scopes[node.scope].path == path
     )

@@ -46,6 +46,10 @@ class Relu(Activation, name="relu"):
         """1 where x > 0"""
         return x > 0
 
+    def side(self, y: Any, *arrays: Any) -> Any:
+        """The sign of x."""
+        return np.sign(arrays[0])
+
 
 @final
 @dataclass(frozen=True)

@@ -115,6 +115,7 @@ class Subtract(Additive, name="subtract", role="add"):
 class Multiply(Binary, name="multiply", role="scale"):
     """y = left * right, element by element"""
 
+    factors = "all"
     symbol, sign = "*", "×"
 
     def forward(self, *arrays: Any) -> Any:
@@ -134,6 +135,7 @@ class Multiply(Binary, name="multiply", role="scale"):
 class Divide(Binary, name="divide", role="scale"):
     """y = left / right, element by element"""
 
+    factors = (0,)
     symbol, sign = "/", "÷"
 
     def forward(self, *arrays: Any) -> Any:
@@ -206,6 +208,7 @@ def raised(base: Any, exponent: Any) -> Any:
 class Negate(Op, name="negate", role="scale"):
     """y = -x"""
 
+    factors = "all"
     shape = parse("... -> ...")
 
     def forward(self, *arrays: Any) -> Any:
@@ -231,6 +234,7 @@ class Compare(Binary, name="compare"):
 
     function = False
     cuts = (0, 1)
+    chooses = True
     relation: str = "<"
 
     def common(self, left: Type, right: Type) -> Shape | None:
@@ -262,6 +266,10 @@ class Compare(Binary, name="compare"):
         left, right = arrays
         names = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
         return getattr(np, names[RELATIONS.index(self.relation)])(left, right)
+
+    def side(self, y: Any, *arrays: Any) -> Any:
+        """The answer."""
+        return y
 
     def backward(self, dy: Any, y: Any, *arrays: Any) -> tuple[Any, ...]:
         """Nothing."""

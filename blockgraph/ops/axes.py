@@ -20,6 +20,7 @@ Sizes = tuple[tuple[str, Size], ...]
 class Moving(Op):
     """An op that only moves elements: it keeps the dtype and computes nothing."""
 
+    factors: ClassVar[tuple[int, ...] | Literal["all"]] = "all"
     operand_dtypes: ClassVar[tuple[DType | Literal["any"], ...]] = ("any",)
 
     def result_dtype(self, types: tuple[Type, ...]) -> DType:

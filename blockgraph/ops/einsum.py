@@ -29,6 +29,7 @@ class Einsum(Op, name="einsum"):
     """
 
     signature = "axes, *xs"
+    factors = "all"
     axes: str
 
     def pattern(self, types: tuple[Type, ...]) -> Pattern:

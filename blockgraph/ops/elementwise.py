@@ -103,6 +103,10 @@ class Abs(Unary, name="abs"):
         """The sign of x."""
         return np.sign(x)
 
+    def side(self, y: Any, *arrays: Any) -> Any:
+        """The sign of x."""
+        return np.sign(arrays[0])
+
 
 @final
 @dataclass(frozen=True)
@@ -189,6 +193,7 @@ class Where(Op, name="where"):
     signature = "condition, if_true, if_false"
     operand_dtypes = ("bool",)
     cuts = (0,)
+    chooses = True
 
     def pattern(self, types: tuple[Type, ...]) -> Pattern:
         """The axes aligned from the right."""

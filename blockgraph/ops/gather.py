@@ -25,6 +25,12 @@ class Lookup(Op, name="lookup", role="source"):
     operand_dtypes = ("float", "int")
     cuts = (1,)
 
+    def needs(self, types: tuple[Type, ...]) -> Iterator[Need]:
+        """Ids that are bounded are rows of the table."""
+        table, ids = types
+        if ids.below is not None and table.shape:
+            yield Need(ids.below, table.shape[0])
+
     def forward(self, *arrays: Any) -> Any:
         """A copy of the rows."""
         table, ids = arrays
@@ -97,6 +103,10 @@ class TopK(Op, name="top_k"):
             np.put_along_axis(dx, y[1], dy[0], axis=-1)
         return (dx,)
 
+    def side(self, y: Any, *arrays: Any) -> Any:
+        """Which were chosen."""
+        return y[1]
+
     def cost(self, types: tuple[Type, ...], outs: tuple[Type, ...]) -> Cost:
         """One comparison per element and chosen one."""
         return Cost(elementwise=volume(types[0].shape) * Dim(self.k))
@@ -114,6 +124,7 @@ class Put(Op, name="put"):
     shape = parse("... k, ... k -> ... n")
     operand_dtypes = ("float", "int")
     cuts = (1,)
+    chooses = True
     size: Size
 
     def sizes_by_letter(self) -> Mapping[str, Dim]:

@@ -13,6 +13,8 @@ from blockgraph.op import Misfit, Move, Size, Type
 from blockgraph.ops.axes import Moving
 from blockgraph.pattern import ELLIPSIS, Pattern, PatternError
 
+MAX_PARTS = 4096
+
 
 def axis_in(text: str) -> int:
     """The axis in square brackets, `1` in `"b [t] c"` and `-1` in `"... [c]"`. Raises PatternError."""
@@ -37,6 +39,7 @@ class Concat(Moving, name="concat", role="move"):
     """
 
     signature = "*xs"
+    factors = ()
     axes: str = "... [c]"
 
     def check_dtypes(self, types: tuple[Type, ...]) -> None:
@@ -123,8 +126,9 @@ class Split(Moving, name="split", role="move"):
         if isinstance(self.parts, tuple):
             return tuple(Dim(part) for part in self.parts)
         count = Dim(self.parts).as_int()
-        if count is None or count < 1:
-            raise Misfit("BG108", "into how many parts `split` cuts must be a number from 1, not {}", Dim(self.parts))
+        if count is None or not 1 <= count <= MAX_PARTS:
+            message = f"into how many parts `split` cuts must be a number from 1 to {MAX_PARTS}, not {{}}"
+            raise Misfit("BG108", message, Dim(self.parts), help="cut an axis in two with rearrange instead")
         return (width / count,) * count
 
     def infer(self, *types: Type) -> tuple[Type, ...]:

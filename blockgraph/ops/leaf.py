@@ -9,7 +9,7 @@ from typing import Any, final
 from blockgraph.dims import Dim, Shape
 from blockgraph.lazy import np
 from blockgraph.number import Number
-from blockgraph.op import Cost, DType, Op, Real, Type
+from blockgraph.op import Cost, DType, Op, Real, Size, Type
 from blockgraph.pattern import Pattern
 
 NOTHING = Pattern((), ((),))
@@ -39,10 +39,11 @@ class Input(Leaf, name="input", role="source"):
     path: str = ""
     dims: Shape = ()
     dtype: DType = "float"
+    below: Size | None = None
 
     def infer(self, *types: Type) -> tuple[Type, ...]:
         """The declared shape and type."""
-        return (Type(self.dims, self.dtype),)
+        return (Type(self.dims, self.dtype, below=None if self.below is None else Dim(self.below)),)
 
     def forward(self, *arrays: Any) -> Any:
         """Inputs are handed to a run, not computed."""

@@ -23,6 +23,7 @@ class MatMul(Op, name="matmul"):
     """
 
     signature = "left, right"
+    factors = "all"
 
     def infer(self, *types: Type) -> tuple[Type, ...]:
         """The leading axes, then m and n. Raises Misfit (BG102, BG104, BG105)."""
@@ -111,6 +112,7 @@ def _lead_axes(shape: Shape, lead: Shape) -> Axes:
 class Transpose(Op, name="transpose", role="move"):
     """y = x with its last two axes swapped"""
 
+    factors = "all"
     operand_dtypes = ("any",)
     shape = parse("... i j -> ... j i")
 

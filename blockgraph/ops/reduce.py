@@ -105,6 +105,8 @@ def _arranged(y: Any, plan: Plan) -> Any:
 class Sum(Reduce, name="sum"):
     """y = the sum over the axes that the pattern leaves out: `sum(x, "b t c -> b t 1")`"""
 
+    factors = "all"
+
     def forward(self, *arrays: Any) -> Any:
         """The sum."""
         plan = plan_for(self.axes, arrays[0].ndim)
@@ -120,6 +122,8 @@ class Sum(Reduce, name="sum"):
 @dataclass(frozen=True)
 class Mean(Reduce, name="mean"):
     """y = the mean over the axes that the pattern leaves out: `mean(x, "b t c -> b t 1")`"""
+
+    factors = "all"
 
     def forward(self, *arrays: Any) -> Any:
         """The sum, divided."""
@@ -150,6 +154,11 @@ class Extreme(Reduce):
         picked = x == self.restored(y, x.shape)
         count = picked.sum(axis=plan_for(self.axes, x.ndim).reduced, keepdims=True, dtype=x.dtype)
         return (picked * (self.restored(dy, x.shape) / count),)
+
+    def side(self, y: Any, *arrays: Any) -> Any:
+        """Which elements were picked."""
+        (x,) = arrays
+        return x == self.restored(y, x.shape)
 
 
 @final

@@ -9,7 +9,7 @@ from typing import Any, final
 
 from blockgraph.dims import Dim
 from blockgraph.lazy import np
-from blockgraph.op import Builder, Cost, Misfit, Move, Op, Refusal, Size, Type, volume
+from blockgraph.op import Builder, Cost, Misfit, Move, Op, Refusal, Size, Type, Zero, volume
 from blockgraph.ops.broadcast import aligned_pattern, loose
 from blockgraph.ops.elementwise import Where
 from blockgraph.ops.leaf import Constant, Leaf
@@ -102,11 +102,21 @@ class Softmax(Op, name="softmax"):
         return (Type(shape, "float", all(given.bare for given in types)),)
 
     def moves(self, types: tuple[Type, ...]) -> tuple[Move, ...]:
-        """Every element of a row is read for each of its elements."""
+        """Every element of a row that is visible is read for each of its elements."""
         if types[0].shape is None:
             return ()
         last = f"a{len(types[0].shape) - 1}"
-        return tuple(Move(index, last, None, None) for index in range(len(types)))
+        mixed = tuple(Move(index, last, None, None) for index in range(len(types)))
+        return mixed + tuple(Move(0, zero.letter, zero.low, zero.high, zero.to) for zero in self.zeros(types))
+
+    def zeros(self, types: tuple[Type, ...]) -> tuple[Zero, ...]:
+        """What the mask hides."""
+        shape = types[0].shape
+        if shape is None or self.mask == "none":
+            return ()
+        reach = shape[-1] - shape[-2]
+        low = None if self.window is None else reach - self.window + 1
+        return (Zero(f"a{len(shape) - 1}", f"a{len(shape) - 2}", low, reach),)
 
     def forward(self, *arrays: Any) -> Any:
         """The weights."""

@@ -21,8 +21,10 @@ KEY_LIMIT = 1000
 # No indicator at the beginning, no blank at either end, nothing that could open a comment or a key.
 PLAIN = re.compile(r"[^\s\-?:,\[\]{}#&*!|>'\"%@`]([^\n]*\S)?")
 AMBIGUOUS = re.compile(r":( |$)| #|[,\[\]{}]")
-NOT_PLAIN = re.compile("[^\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
-NOT_BLOCK = re.compile("[^\n\t\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+# What may stand as it is: no control characters, no line breaks, none that turn the direction of writing.
+PRINTED = "\x20-\x7e\xa0-\u200d\u2010-\u2027\u202f-\u2065\u206a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff"
+NOT_PLAIN = re.compile(f"[^{PRINTED}]")
+NOT_BLOCK = re.compile(f"[^\n\t{PRINTED}]")
 ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from blockgraph.cli.arguments import Parser
+from blockgraph.cli.selecting import add_arguments, chosen
 from blockgraph.cli.terminal import Terminal, exit_code
 
 if TYPE_CHECKING:
@@ -18,49 +20,128 @@ EXAMPLES = """\
   blockgraph check specs/pre_norm.yaml
   blockgraph check specs/*.yaml --format concise
   blockgraph check specs/pre_norm.yaml --set H=5
-  cat block.yaml | blockgraph check - --format json
+  cat block.yaml | blockgraph check - --format json --stdin-filename block.yaml
+  blockgraph check "specs/**/*.yaml" --ignore BG203 --format sarif
+  blockgraph check mine.yaml --fix
+  blockgraph check mine.yaml --watch --draw mine.svg
 """
+FORMATS = ("full", "concise", "json", "github", "sarif")
 LONGEST = 60
 
 
 def arguments(parser: Parser) -> None:
-    """The specs."""
-    parser.add_argument("specs", nargs="+", metavar="SPEC", help="a spec file, or - for standard input")
+    """The specs, what is told of them, and what else is done."""
+    help = 'a spec file, a pattern such as "specs/**/*.yaml", or - for standard input'
+    parser.add_argument("specs", nargs="+", metavar="SPEC", help=help)
+    help = "what standard input is called in findings; an ending .json says that it is JSON"
+    parser.add_argument("--stdin-filename", metavar="NAME", help=help)
+    add_arguments(parser)
+    help = "mend what can be meant in one way only (a misspelt name, 4C, +=), in the file; comments and layout stay; "
+    help += "what comes from standard input goes to standard output"
+    parser.add_argument("--fix", action="store_true", help=help)
+    parser.add_argument("--watch", action="store_true", help="check again whenever a file is saved, until Ctrl-C")
+    help = "with --watch: draw the specs into this file (.svg .png .pdf .dot) each time they are without error"
+    parser.add_argument("--draw", metavar="FILE", help=help)
+    parser.add_argument("--force", action="store_true", help="with --draw: replace the file if it is there already")
 
 
 def main(options: Namespace, terminal: Terminal) -> int:
     """Check each spec in turn; the exit code is the highest of all."""
-    entries, codes = [], [0]
-    for name in options.specs:
-        one = _examined(name, options)
+    from blockgraph.cli.specs import expanded
+    from blockgraph.cli.watching import watch
+
+    _refuse_contradictions(options)
+    if options.draw:
+        from blockgraph.cli.watching import refuse_picture
+
+        refuse_picture(options.draw, options.force, options.usage)
+    if options.watch:
+        return watch(lambda: expanded(options.specs), lambda: _check(options, terminal))
+    return _check(options, terminal)
+
+
+def _refuse_contradictions(options: Namespace) -> None:
+    if options.watch and ("-" in options.specs or options.format in ("json", "sarif")):
+        options.usage("--watch is for files, and for reading: it goes neither with - nor with json and sarif")
+    if options.draw and not options.watch:
+        options.usage("--draw goes with --watch; to draw once, use `blockgraph render`")
+    if options.fix and "-" in options.specs and (options.format != "full" or len(options.specs) > 1):
+        options.usage(
+            "--fix writes what came from standard input to standard output: leave out --format and other files"
+        )
+
+
+def _check(options: Namespace, terminal: Terminal) -> int:
+    from blockgraph.cli.specs import expanded
+
+    entries, codes, examined = [], [0], []
+    for name in expanded(options.specs):
+        one = _examined(name, options, terminal)
         codes.append(exit_code(one.findings))
         terminal.findings(one.findings, one.lines, answer=True)
-        if terminal.format == "full":
+        if terminal.format == "full" and not (options.fix and name == "-"):
             terminal.data(_summary(one, terminal))
-        entries.append(_entry(one))
+        entries += [_entry(one)] if terminal.format == "json" else []
+        examined.append(one)
     if terminal.format == "json":
         terminal.document({"ok": max(codes) == 0, "specs": entries})
+    if terminal.format == "sarif":
+        terminal.sarif(finding for one in examined for finding in one.findings)
+    if options.draw:
+        codes.append(_draw(examined, options, terminal))
     return max(codes)
 
 
-def _examined(name: str, options: Namespace) -> Examined:
+def _draw(examined: Sequence[Examined], options: Namespace, terminal: Terminal) -> int:
+    """Draw what can be drawn; a fault of it is told and ends nothing."""
+    from blockgraph.cli.watching import redraw
+    from blockgraph.errors import BlockgraphError
+
+    try:
+        drawn = redraw(examined, options.draw)
+    except BlockgraphError as error:
+        terminal.findings(error.findings)
+        return exit_code(error.findings)
+    if drawn:
+        terminal.words(f"wrote {terminal.console.shown(options.draw)}\n")
+    return 0
+
+
+def _examined(name: str, options: Namespace, terminal: Terminal) -> Examined:
     """One spec; a fault of our own with it does not keep the others from being checked."""
     from blockgraph.cli.faults import own_fault
     from blockgraph.cli.specs import Examined, examine, values
+    from blockgraph.errors import BlockgraphError
 
     try:
-        return examine(name, values(options.set))
-    except MemoryError:
+        one = examine(name, values(options.set), options.stdin_filename)
+        one = _fixed(name, one, options, terminal) if options.fix else one
+        return replace(one, findings=chosen(one.findings, options.select, options.ignore))
+    except (MemoryError, BlockgraphError):
         raise
     except Exception as error:
         return Examined(name, None, (own_fault(error, options.words),))
 
 
+def _fixed(name: str, one: Examined, options: Namespace, terminal: Terminal) -> Examined:
+    """The spec after its safe fixes. Raises EnvironmentFailure if the file cannot be written."""
+    from blockgraph.cli.mending import fix
+    from blockgraph.cli.specs import values
+
+    one, count, text = fix(name, one, values(options.set))
+    if text is not None:
+        terminal.data(text)
+    if count:
+        terminal.words(f"{terminal.console.shown(one.path)}: {count} fixed\n")
+    return one
+
+
 def _summary(one: Examined, terminal: Terminal) -> str:
+    from blockgraph.facts import prove, told
     from blockgraph.report import summary
 
     show = terminal.console.shown
-    verdict = "ok" if one.ok else ""
+    verdict = "ok" if one.ok else "" if exit_code(one.findings) else "its errors are not selected"
     found = summary(one.findings) if one.findings else ""
     text = f"{show(one.path)}: {', '.join(filter(None, (verdict, found)))}\n"
     if not one.ok or one.checked is None or one.checked.graph is None:
@@ -70,6 +151,8 @@ def _summary(one: Examined, terminal: Terminal) -> str:
     text += f"  parameters: {_parameters(graph)}\n"
     for condition in graph.conditions:
         text += f"  {_condition(condition, graph.dims)}\n"
+    for line in told(prove(graph)):
+        text += f"  {line}\n"
     return text
 
 
@@ -106,6 +189,7 @@ def _parameters(graph: Graph) -> str:
 def _entry(one: Examined) -> dict[str, Any]:
     """What JSON says about one spec."""
     from blockgraph.cost import number_of_parameters
+    from blockgraph.facts import prove
     from blockgraph.report import as_data
 
     graph = one.checked.graph if one.checked is not None else None
@@ -116,4 +200,5 @@ def _entry(one: Examined) -> dict[str, Any]:
         "outputs": _shapes(graph, graph.outputs) if graph else {},
         "conditions": [condition.text for condition in graph.conditions] if graph else [],
         "parameters": number_of_parameters(graph) if graph and one.ok else None,
+        "proofs": prove(graph).as_data() if graph and one.ok else None,
     }

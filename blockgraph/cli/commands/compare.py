@@ -5,8 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
-from blockgraph.cli.arguments import Parser
-from blockgraph.cli.runs import add_arguments, arrays_of, values_of
+from blockgraph.cli.arguments import Parser, tolerance
+from blockgraph.cli.runs import Prepared, Unready, add_arguments, prepare
 from blockgraph.cli.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -32,40 +32,32 @@ def arguments(parser: Parser) -> None:
     parser.add_argument("second", metavar="B", help="a spec file, or a saved trace (.npz or .safetensors)")
     add_arguments(parser)
     help = "largest relative difference that counts as equal (default: 1e-9, in float32 1e-5)"
-    parser.add_argument("--rtol", type=float, metavar="R", help=help)
+    parser.add_argument("--rtol", type=tolerance, metavar="R", help=help)
 
 
 def main(options: Namespace, terminal: Terminal) -> int:
     """Compare and report; exit 1 when they differ."""
-    from blockgraph.api import Program
-    from blockgraph.cli.specs import examine
     from blockgraph.compare import compare
 
-    one = examine(options.first, values_of(options))
-    if not one.ok or one.checked is None or one.checked.graph is None:
-        return terminal.failed(one.findings, one.lines)
-    program = Program(one.checked.spec, one.checked.graph, one.findings)
-    inputs, params = arrays_of(program, options)
-    reference = _reference(options, inputs, params, terminal)
-    if isinstance(reference, int):
-        return reference
-    comparison = compare(program.flat, program.tape(inputs, params), reference)
+    try:
+        ready = prepare(options.first, options)
+        reference = _reference(options, ready)
+    except Unready as unready:
+        return terminal.failed(unready.one.findings, unready.one.lines)
+    program = ready.program
+    comparison = compare(program.flat, program.tape(ready.inputs, ready.params), reference)
     rtol = TIGHT[options.dtype] if options.rtol is None else options.rtol
     return _report(comparison, rtol, options, terminal)
 
 
-def _reference(options: Namespace, inputs: Any, params: Any, terminal: Terminal) -> Any:
-    """The other run's values by name, or the exit code that ends the command."""
-    from blockgraph.api import Program
+def _reference(options: Namespace, ready: Prepared) -> dict[str, Any]:
+    """The other run's values by name. Raises Unready, InputError, EnvironmentFailure."""
     from blockgraph.cli.array_files import read_arrays
-    from blockgraph.cli.specs import examine
 
     if options.second.endswith(ARRAYS):
         return read_arrays(options.second)
-    other = examine(options.second, values_of(options))
-    if not other.ok or other.checked is None or other.checked.graph is None:
-        return terminal.failed(other.findings, other.lines)
-    return dict(Program(other.checked.spec, other.checked.graph, other.findings).trace(inputs, params))
+    other = prepare(options.second, options).program
+    return dict(other.trace(ready.inputs, ready.params))
 
 
 def _report(comparison: Comparison, rtol: float, options: Namespace, terminal: Terminal) -> int:

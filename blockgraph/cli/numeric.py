@@ -1,0 +1,62 @@
+"""What the numbers of a run give away: the first value that is not finite, and queries that see no key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from blockgraph.api import Trace
+from blockgraph.errors import Finding, Place
+from blockgraph.graph import Node, Step
+from blockgraph.lazy import np
+from blockgraph.ops.attend import Attend
+
+SHOWN = 5
+
+
+def numeric_findings(trace: Trace, params: Mapping[str, Any]) -> tuple[Finding, ...]:
+    """BG402 for the first step with infinity or something that is no number, BG403 for rows that see nothing."""
+    return (*_not_finite(trace, params), *_unseeing(trace))
+
+
+def _not_finite(trace: Trace, params: Mapping[str, Any]) -> Iterator[Finding]:
+    steps: dict[int, Step] = {}
+    for step in trace.graph.steps:
+        old = steps.get(step.value)
+        if old is None or len(step.name) < len(old.name):
+            steps[step.value] = step
+    for value in sorted(steps):
+        step = steps[value]
+        array = trace[step.name]
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            message = f"`{step.name}` holds infinity or values that are no numbers, and no step before it does"
+            yield Finding("BG402", message, step.place or Place(""), _cause(step, params))
+            return
+
+
+def _cause(step: Step, params: Mapping[str, Any]) -> str:
+    """A parameter of the step that is not finite itself, or where else to look."""
+    for name, array in params.items():
+        if name.startswith(f"{step.name}.") and not np.isfinite(array).all():
+            return f"the parameter {name} is not finite itself"
+    return "look at the scales and divisions that lead there"
+
+
+def _unseeing(trace: Trace) -> Iterator[Finding]:
+    arrays = {step.value: trace[step.name] for step in trace.graph.steps}
+    for node in trace.graph.nodes:
+        if isinstance(node.op, Attend) and all(value in arrays for value in node.inputs[:2]):
+            yield from _blind(node, node.op, arrays)
+
+
+def _blind(node: Node, op: Attend, arrays: Mapping[int, Any]) -> Iterator[Finding]:
+    if "keep" in op.given and node.inputs[3 + op.given.index("keep")] not in arrays:
+        return
+    given = [arrays.get(value) for value in node.inputs]
+    rows = np.argwhere(op.unseeing(*given))
+    if len(rows):
+        told = ", ".join(str(tuple(int(index) for index in row)) for row in rows[:SHOWN])
+        more = f" and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
+        message = f"{len(rows)} queries of `{node.scope}` see no key, (batch, row): {told}{more}"
+        help = "their weights and results are zero"
+        yield Finding("BG403", message, node.place or Place(""), help, severity="note")

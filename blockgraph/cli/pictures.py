@@ -1,0 +1,75 @@
+"""Pictures that a command writes: the ending says the format; where nothing can be drawn the DOT text is kept."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from blockgraph.cli.files import refuse_existing, write_file
+from blockgraph.cli.terminal import Terminal, exit_code
+from blockgraph.errors import EnvironmentFailure, Finding, Place, at, near
+
+ENDINGS: Final = {".svg": "svg", ".png": "png", ".pdf": "pdf", ".dot": "dot", ".gv": "dot"}
+
+
+def checked_output(path: str, options: Namespace) -> str:
+    """The format of a picture, before any work is done; ends with a remark on wrong usage, or EnvironmentFailure."""
+    if path == "-" and options.format == "json":
+        options.usage("-o - and --format json would both write to standard output: name a file")
+    if path == "-":
+        return "dot"
+    ending = os.path.splitext(path)[1].lower()
+    if ending not in ENDINGS:
+        found = near(ending, ENDINGS)
+        hint = f"; did you mean {found}?" if found else f": the name of the file ends in {', '.join(ENDINGS)}"
+        options.usage(f"cannot tell what to draw from the ending of {path}{hint}")
+    refuse_existing(path, options.force)
+    return ENDINGS[ending]
+
+
+def write_picture(terminal: Terminal, path: str, format: str, dot: str, force: bool) -> list[str]:
+    """Write the picture and say so; returns the files written, none for standard output. Raises EnvironmentFailure."""
+    if path == "-":
+        terminal.data(dot)
+        return []
+    _write(path, format, dot, force)
+    terminal.words(f"wrote {terminal.console.shown(path)}\n")
+    return [path]
+
+
+def end(terminal: Terminal, findings: Sequence[Finding], written: Sequence[str]) -> int:
+    """The exit code, and the document where one was asked for."""
+    from blockgraph.report import as_data
+
+    code = exit_code(findings)
+    if terminal.format == "json":
+        terminal.document({"ok": code == 0, "findings": as_data(findings), "files": list(written)})
+    return code
+
+
+def _write(path: str, format: str, dot: str, force: bool) -> None:
+    """Write the picture, or at least its DOT text if it cannot be drawn. Raises EnvironmentFailure."""
+    from blockgraph.drawing import draw
+
+    content = dot.encode("utf-8", "replace")
+    if format != "dot":
+        try:
+            content = draw(dot, format)  # type: ignore[arg-type]
+        except EnvironmentFailure as error:
+            raise EnvironmentFailure(_with_dot(error.findings, path, content, force)) from None
+    write_file(path, lambda file: file.write(content), force)
+
+
+def _with_dot(findings: Sequence[Finding], path: str, content: bytes, force: bool) -> list[Finding]:
+    """The findings, told about the file that was wanted, and where the DOT text is instead."""
+    text = f"{os.path.splitext(path)[0]}.dot"
+    try:
+        write_file(text, lambda file: file.write(content), force)
+        said = f"the DOT text was written to {text}"
+    except EnvironmentFailure as error:
+        said = f"the DOT text was not written: {error.findings[0].message}"
+    first, *rest = (at(finding, Place(path)) for finding in findings)
+    return [replace(first, help="\n".join(filter(None, (first.help, said)))), *rest]

@@ -1,0 +1,56 @@
+"""Free symbols where they cannot be: in the sizes of parameters, in numbers of layers, in inputs that do not tell them.
+
+An input's axes bind a free symbol anew at every call, so what stays from call to call cannot depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from blockgraph.dims import Dim
+from blockgraph.errors import Place
+from blockgraph.graph import Graph, Port, Repeat
+from blockgraph.module import Report
+from blockgraph.ops.leaf import Param
+from blockgraph.solve import open_symbol
+from blockgraph.spec import Spec
+
+
+def report_free_sizes(spec: Spec, graph: Graph, report: Report) -> None:
+    """Report each free symbol in what stays from call to call, where it is met first, and each that no input tells."""
+    known = spec.dims.keys() | graph.dims.keys()
+    told: set[str] = set()
+    for name, dims, place in _fixed(graph):
+        free = sorted({symbol for dim in dims for symbol in dim.symbols} - known - told)
+        if free and place is not None:
+            told.update(free)
+            message = f"`{name}` depends on `{free[0]}`, which the inputs bring anew at every call"
+            report.add("BG038", message, place, f"add `{free[0]}` to `dims`, with a number or empty for any size")
+    for dim, symbol, port in _untold(graph, set(known)):
+        place = spec.document.key((*spec.modules[spec.main].path, "inputs", port.name))
+        help = f"give an input an axis that is `{symbol}` itself, or add `{symbol}` to `dims`"
+        report.add("BG038", f"`{port.name}` has the axis {dim}, and no input tells `{symbol}`", place, help)
+
+
+def _fixed(graph: Graph) -> Iterator[tuple[str, tuple[Dim, ...], Place | None]]:
+    """What must have the same size in every call: parameters and numbers of layers."""
+    waiting = [graph]
+    while waiting:
+        body = waiting.pop()
+        for node in body.nodes:
+            if isinstance(node.op, Repeat):
+                waiting.extend(node.op.bodies)
+                yield node.op.path, (node.op.count,), node.place
+            elif isinstance(node.op, Param):
+                yield node.op.path, node.op.dims, node.place
+
+
+def _untold(graph: Graph, known: set[str]) -> Iterator[tuple[Dim, str, Port]]:
+    """The axes that stay open when every axis has told the one symbol it can, each with a symbol it lacks."""
+    axes = [(dim, port) for port in graph.inputs for dim in graph.types[port.value].shape or ()]
+    while found := {symbol for dim, _ in axes if (symbol := open_symbol(dim, known)) is not None}:
+        known |= found
+    for dim, port in axes:
+        if missing := sorted(dim.symbols - known):
+            yield dim, missing[0], port
+            known |= dim.symbols

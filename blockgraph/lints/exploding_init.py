@@ -1,0 +1,152 @@
+"""BG219: at init the stream grows by a factor from layer to layer, as the graph predicts without computing arrays.
+
+The root mean square of every value is estimated as if its elements were independent: sums add squares, products of
+n terms grow by sqrt(n), norms start again. That is rough, so only growth by orders of magnitude is told.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from blockgraph.dims import Dim
+from blockgraph.errors import Finding
+from blockgraph.graph import Graph, Node, Repeat
+from blockgraph.lints.wiring import number_of, stacks
+from blockgraph.number import Number
+from blockgraph.op import Op
+from blockgraph.ops.attend import Attend
+from blockgraph.ops.elementwise import Sigmoid, Tanh
+from blockgraph.ops.leaf import Constant, Param
+from blockgraph.ops.reduce import Mean
+from blockgraph.ops.softmax import Softmax
+from blockgraph.pattern import PatternMisfit
+
+CODE = "BG219"
+MANY = 100.0
+MAX_LAYERS = 10_000
+ENORMOUS = 1e30
+Sizes = Mapping[str, float]
+
+
+def lint_model(graph: Graph) -> Iterator[Finding]:
+    """Stacks whose stream is a hundred times larger at the end than after the first layer."""
+    sizes = dict(graph.dims)
+    for node, stack in stacks(graph):
+        levels = _levels(stack, sizes)
+        if len(levels) < 3 or not math.isfinite(levels[-1]) or levels[1] <= 0 or node.place is None:
+            continue
+        growth = levels[-1] / levels[1]
+        if growth > MANY:
+            rate = growth ** (1 / (len(levels) - 2))
+            name = node.scope or stack.path
+            message = f"at init the stream grows about {rate:.2g} times in every layer of `{name}`, to"
+            message += f" {levels[-1]:.0e} times its size after {len(levels) - 1}"
+            help = "draw the weights smaller, normalise the branches, or scale them by a small number"
+            yield Finding(CODE, message, node.place, help, severity="warning")
+
+
+def _levels(stack: Repeat, sizes: Mapping[str, int]) -> list[float]:
+    """The size of the first stream before the stack and after every layer, until it is enormous."""
+    if number_of(stack.count, sizes) is None or stack.carried[:1] == (None,):
+        return []
+    state = [1.0] * len(stack.bodies[0].inputs)
+    first = stack.carried[0] or 0
+    levels = [1.0]
+    for layer, body in enumerate(stack.layers(dict(sizes))):
+        outputs = _outputs(stack.bodies[body], state, {**sizes, "layer": layer + 1})
+        for index, level in zip(stack.carried, outputs, strict=True):
+            if index is not None:
+                state[index] = level
+        levels.append(state[first])
+        if layer >= MAX_LAYERS or not state[first] < ENORMOUS:
+            break
+    return levels
+
+
+def _outputs(graph: Graph, state: list[float], sizes: Sizes) -> list[float]:
+    found = {port.value: level for port, level in zip(graph.inputs, state, strict=True)}
+    for node in graph.nodes:
+        if node.outputs[0] in found:
+            continue
+        levels = [found[value] for value in node.inputs]
+        for value in node.outputs:
+            found[value] = _level(graph, node, levels, sizes)
+    return [found[port.value] for port in graph.outputs]
+
+
+def _level(graph: Graph, node: Node, levels: list[float], sizes: Sizes) -> float:
+    op = node.op
+    if isinstance(op, Repeat):
+        return levels[0]
+    if isinstance(op, Param):
+        return _drawn(op, sizes)
+    if isinstance(op, Constant):
+        return abs(_number(op.value, sizes))
+    if not levels:
+        return 1.0
+    if op.role == "norm":
+        return levels[1] if len(levels) > 1 else 1.0
+    if op.role == "add":
+        return math.hypot(*levels)
+    if op.factors == "all":
+        return math.prod(levels) * _summed(graph, node, op, sizes)
+    return _of_other(graph, node, op, levels, sizes)
+
+
+def _of_other(graph: Graph, node: Node, op: Op, levels: list[float], sizes: Sizes) -> float:
+    if op.role == "scale" and len(levels) == 2:
+        return levels[0] / levels[1] if levels[1] > 0 else levels[0]
+    if isinstance(op, Attend):
+        return levels[2]
+    if isinstance(op, Softmax):
+        shape = graph.types[node.inputs[0]].shape
+        return 1 / max(_size(shape[-1], sizes), 1.0) if shape else 1.0
+    if isinstance(op, Tanh | Sigmoid):
+        return min(1.0, levels[0])
+    return max(levels) if op.role == "move" else levels[0]
+
+
+def _summed(graph: Graph, node: Node, op: Op, sizes: Sizes) -> float:
+    """sqrt(n) for the n terms that a product sums; 1/sqrt(n) for a mean."""
+    types = tuple(graph.types[value] for value in node.inputs)
+    if op.role == "move" or any(given.shape is None for given in types):
+        return 1.0
+    pattern = op.pattern(types)
+    kept = {axis for axes in pattern.outputs for axis in axes}
+    try:
+        bound = pattern.bind(tuple(given.shape or () for given in types), op.sizes_by_letter())
+    except PatternMisfit:
+        return 1.0
+    terms = math.prod(_size(dims[0], sizes) for axis, dims in bound.items() if axis not in kept and dims)
+    return 1 / math.sqrt(terms) if isinstance(op, Mean) else math.sqrt(terms)
+
+
+def _size(dim: Dim, sizes: Sizes) -> float:
+    """The number of a size; one that is not known counts as 1, so that nothing is claimed of it."""
+    known = {name: int(size) for name, size in sizes.items()}
+    return float(dim.evaluate(known)) if not dim.symbols - known.keys() else 1.0
+
+
+def _number(value: Number | float | int, sizes: Sizes) -> float:
+    if not isinstance(value, Number):
+        return float(value)
+    try:
+        return float(value.evaluate(dict(sizes))) if not value.symbols - sizes.keys() else 1.0
+    except (ArithmeticError, ValueError):
+        return 1.0
+
+
+def _drawn(op: Param, sizes: Sizes) -> float:
+    """The size of a parameter as it is drawn."""
+    shape = [_size(dim, sizes) for dim in op.dims]
+    amount = abs(_number(op.amount, sizes))
+    if op.init in ("zeros", "ones"):
+        return float(op.init == "ones")
+    if op.init == "eye":
+        return max(shape[-1], 1.0) ** -0.5 if shape else 1.0
+    if op.init == "uniform":
+        return amount / math.sqrt(3)
+    if op.init == "xavier" and len(shape) > 1:
+        return amount * math.sqrt(2 / max(shape[-2] + shape[-1], 1.0))
+    return amount

@@ -1,0 +1,107 @@
+"""BG218: branches that are added up side by side, but read different values of the stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+
+from blockgraph.errors import Finding
+from blockgraph.graph import Graph, Node
+from blockgraph.lints.wiring import SUBLAYERS, only_readers, ops, role
+
+CODE = "BG218"
+
+
+def lint(graph: Graph) -> Iterator[Finding]:
+    """Sums of two or more sublayers that do not start from one value."""
+    only, named = only_readers(graph), frozenset(step.value for step in graph.steps)
+    for node, op in ops(graph):
+        if op.role != "add" or node.place is None or _is_inner(only.get(node.outputs[0]), node, named):
+            continue
+        parts = _branches(graph, node, named, only.keys())
+        if len(parts) < 2:
+            continue
+        sources = [(part, source) for part in parts if (source := _source(graph, part)) is not None]
+        if len({source for _, source in sources}) < 2:
+            continue
+        (first, a), (second, b) = sources[0], next(one for one in sources if one[1] != sources[0][1])
+        if graph.types[a] != graph.types[b] or _follows(graph, a, b):
+            continue
+        message = f"`{first}` and `{second}` are added side by side, but read different values: {_told(graph, a, b)}"
+        help = "let both read the same value; or add the first to the stream before the second reads it"
+        yield Finding(CODE, message, node.place, help, severity="warning")
+
+
+def _is_inner(reader: Node | None, node: Node, named: frozenset[int]) -> bool:
+    """Whether the sum is a term of a larger one in the same equation."""
+    is_target = node.outputs[0] in named
+    return not is_target and reader is not None and role(reader) == "add" and reader.scope == node.scope
+
+
+def _branches(graph: Graph, node: Node, named: frozenset[int], only: Set[int]) -> list[str]:
+    """The sublayers among the terms of a sum; a term that is read elsewhere too is a stream."""
+    found: list[str] = []
+    waiting = list(node.inputs[::-1])
+    while waiting:
+        value = waiting.pop()
+        made = graph.producers[value]
+        if role(made) == "add" and value not in named and made.scope == node.scope:
+            waiting.extend(made.inputs[::-1])
+            continue
+        part = _sublayer(graph, value, node.scope) if value in only else None
+        if part is not None:
+            found.append(part)
+    return found
+
+
+def _sublayer(graph: Graph, value: int, around: str) -> str | None:
+    """The sublayer right inside a scope that made a value, scaled or normalised since or not."""
+    while True:
+        node = graph.producers[value]
+        prefix = f"{around}." if around else ""
+        if node.scope.startswith(prefix) and node.scope != around:
+            key = prefix + node.scope[len(prefix) :].partition(".")[0]
+            if key in graph.scopes and graph.scopes[key].family in SUBLAYERS:
+                return key
+        if role(node) not in ("norm", "scale", "move"):
+            return None
+        inputs = [one for one in node.inputs if not graph.types[one].bare]
+        if len(inputs) != 1:
+            return None
+        value = inputs[0]
+
+
+def _source(graph: Graph, part: str) -> int | None:
+    """What a part reads first, norms left aside."""
+    nodes = [node for node in graph.nodes if node.scope == part or node.scope.startswith(f"{part}.")]
+    inside = {value for node in nodes for value in node.outputs}
+    read = [value for node in nodes for value in node.inputs if value not in inside and not graph.types[value].bare]
+    if not read:
+        return None
+    value = read[0]
+    while role(graph.producers[value]) == "norm":
+        value = graph.producers[value].inputs[0]
+    return value
+
+
+def _follows(graph: Graph, a: int, b: int) -> bool:
+    """Whether one of the two is the other with more added to it: then the sum is a sequence, written out."""
+    return _adds_to(graph, a, b) or _adds_to(graph, b, a)
+
+
+def _adds_to(graph: Graph, value: int, start: int) -> bool:
+    waiting, seen = [value], set()
+    while waiting:
+        one = waiting.pop()
+        if one == start:
+            return True
+        made = graph.producers[one]
+        if role(made) == "add" and one not in seen:
+            seen.add(one)
+            waiting.extend(made.inputs)
+    return False
+
+
+def _told(graph: Graph, a: int, b: int) -> str:
+    names = {step.value: step.name for step in graph.steps if step.depth == 0}
+    names.update({port.value: port.name for port in graph.inputs if port.value not in names})
+    return " and ".join(f"`{names.get(value, graph.producers[value].op.name)}`" for value in (a, b))

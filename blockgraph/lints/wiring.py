@@ -1,0 +1,85 @@
+"""What lints ask of a graph: who reads a value, what made it, and which part stands where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from blockgraph.dims import Dim
+from blockgraph.graph import Graph, Node, Repeat
+from blockgraph.op import Op
+from blockgraph.ops.leaf import Param
+
+SUBLAYERS = ("attention", "feed_forward")
+
+
+def ops(graph: Graph) -> Iterator[tuple[Node, Op]]:
+    """The nodes that are ops, with them."""
+    for node in graph.nodes:
+        if isinstance(node.op, Op):
+            yield node, node.op
+
+
+def stacks(graph: Graph) -> Iterator[tuple[Node, Repeat]]:
+    """The stacks of a graph itself, those inside them not included."""
+    for node in graph.nodes:
+        if isinstance(node.op, Repeat):
+            yield node, node.op
+
+
+def role(node: Node) -> str:
+    """The role of a node; a stack has that of any other op."""
+    return node.op.role if isinstance(node.op, Op) else "other"
+
+
+def only_readers(graph: Graph) -> dict[int, Node]:
+    """The one node that reads a value, for values that only one operand is and the graph does not return."""
+    found: dict[int, Node | None] = {port.value: None for port in graph.outputs}
+    for node in graph.nodes:
+        for value in node.inputs:
+            found[value] = None if value in found else node
+    return {value: node for value, node in found.items() if node is not None}
+
+
+def part_name(node: Node) -> str:
+    """The path of the part a node belongs to, or its op."""
+    return node.scope.partition("#")[0] or node.op.name
+
+
+def part_at(graph: Graph, node: Node, families: tuple[str, ...]) -> str | None:
+    """The outermost part of one of these families that a node stands in."""
+    steps = node.scope.split(".")
+    keys = (".".join(steps[: index + 1]) for index in range(len(steps)))
+    return next((key for key in keys if key in graph.scopes and graph.scopes[key].family in families), None)
+
+
+def number_of(dim: Dim, numbers: Mapping[str, int]) -> int | None:
+    """The number of a size, if all its symbols have one."""
+    return None if dim.symbols - numbers.keys() else int(dim.evaluate(dict(numbers)))
+
+
+@dataclass(frozen=True, slots=True)
+class Last:
+    """The last layer of a stack: its body, and its name such as `layers.11`."""
+
+    body: Graph
+    name: str
+
+
+def last_layer(node: Node, stack: Repeat, numbers: Mapping[str, int]) -> Last:
+    """The last layer; without a number where the count has none."""
+    segment = stack.segments[-1]
+    count, total = number_of(segment.count, numbers), number_of(stack.count, numbers)
+    index = segment.bodies[((count or 0) - 1) % len(segment.bodies)]
+    name = node.scope or stack.path
+    return Last(stack.bodies[index], f"{name}.{total - 1}" if total else f"{name}.*")
+
+
+def parameters_in(graph: Graph, value: int) -> Iterator[str]:
+    """The names of the parameters that a bare value is made of."""
+    waiting = [value]
+    while waiting:
+        node = graph.producers[waiting.pop()]
+        if isinstance(node.op, Param):
+            yield node.op.path
+        waiting.extend(node.inputs)

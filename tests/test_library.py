@@ -1,0 +1,142 @@
+"""What the library is given and gives back: sizes, arrays, parameters, names; refusals in words, never a traceback."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import blockgraph as bg
+
+MAP = {"dims": {"C": 4, "D": "C/2"}, "block": {"parts": {"map": "linear"}, "equations": ["x = x + map(x)"]}}
+BARE = {"dims": {"C": 4}, "block": {"equations": ["y = x"]}}
+
+
+def joint(first: str, second: str) -> bg.Program:
+    """A module of two inputs whose second axes are the given ones."""
+    inputs = {"x": ["B", first, "C"], "z": ["B", second, "C"]}
+    total = 'y = sum(x, "b t c -> b c") + sum(z, "b t c -> b c")'
+    return bg.compile({"dims": {"C": 4}, "block": {"inputs": inputs, "equations": [total]}})
+
+
+# Sizes
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({"C": 2}, r"`C` is 4 in this program, not 2\n  help: .*compile\(spec, C=2\)"),
+        ({"D": 2}, "no input has an axis `D`"),
+        ({"Z": 2}, "no input has an axis `Z`"),
+        ({"T": -1}, "`T`: whole number expected, got -1"),
+        ({"T": 2.5}, "`T`: whole number expected, got 2.5"),
+        ({"T": True}, "`T`: whole number expected, got true"),
+    ],
+)
+def test_a_sample_takes_sizes_of_free_symbols_only(sizes: dict[str, Any], message: str) -> None:
+    with pytest.raises(bg.InputError, match=message):
+        bg.compile(MAP).sample(0, **sizes)
+
+
+def test_a_sample_may_repeat_the_number_of_a_dim_and_have_no_positions() -> None:
+    x, params = bg.compile(MAP).sample(0, C=4, T=0)
+    assert x.shape == (2, 0, 4)
+    assert params["map.W"].shape == (4, 4)
+
+
+def test_a_sample_whose_axis_would_be_negative_is_refused() -> None:
+    with pytest.raises(bg.InputError, match="an axis is T - 1 = -1"):
+        joint("T - 1", "T").sample(0, T=0)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "lengths"),
+    [("T - 1", "2*T", (4, 10)), ("2*T + 1", "S", (7, 2)), ("T*S", "S", (12, 4)), ("S", "3*T*S", (2, 18))],
+)
+def test_a_call_reads_its_symbols_off_linear_axes(first: str, second: str, lengths: tuple[int, int]) -> None:
+    x, z = (np.full((2, length, 4), 1.0) for length in lengths)
+    assert np.array_equal(joint(first, second)({"x": x, "z": z}, {}), np.full((2, 4), sum(lengths)))
+
+
+@pytest.mark.parametrize(
+    ("lengths", "message"),
+    [((4, 9), r"`z` is \(B, 2\*T, C\)"), ((4, 12), r"`z` is \(B, 2\*T, C\) with 2\*T = 10")],
+)
+def test_a_call_whose_axes_disagree_is_refused(lengths: tuple[int, int], message: str) -> None:
+    x, z = (np.ones((2, length, 4)) for length in lengths)
+    with pytest.raises(bg.InputError, match=message):
+        joint("T - 1", "2*T")({"x": x, "z": z}, {})
+
+
+def test_an_axis_that_no_whole_number_explains_is_refused() -> None:
+    spec = {"dims": {"C": 4}, "block": {"inputs": {"x": ["B", "2*T", "C"]}, "equations": ["y = 2*x"]}}
+    with pytest.raises(bg.InputError, match=r"`x` is \(B, 2\*T, C\), and .*\(1, 5, 4\) fits no `T`"):
+        bg.compile(spec)(np.ones((1, 5, 4)), {})
+
+
+def test_a_size_of_a_parameter_may_be_a_symbol_that_a_use_binds_to_a_dim() -> None:
+    block = {"inputs": {"x": ["B", "T", "D"]}, "params": {"g": ["D"]}, "equations": ["x = x*g"]}
+    model = {"parts": {"one": "block", "layers": {"kind": "stack", "of": "block", "repeat": 2}}}
+    model["equations"] = ["x = layers(one(x))"]  # type: ignore[assignment]
+    spec = {"dims": {"C": 4}, "blocks": {"block": block}, "model": model}
+    assert bg.check(spec).findings == ()
+    assert [array.shape for array in bg.compile(spec).init(0).values()] == [(4,)] * 3
+
+
+# Arrays
+
+
+def test_what_is_no_array_is_refused_in_words() -> None:
+    program = bg.compile(MAP)
+    x, params = program.sample(0)
+    with pytest.raises(bg.InputError, match="the input `x` is no array of numbers"):
+        program([[1.0, 2.0], [3.0]], params)
+    with pytest.raises(bg.InputError, match=r"`map\.W` is no array of numbers"):
+        program(x, {"map.W": [[1.0, 2.0], [3.0]]})
+    with pytest.raises(bg.InputError, match="the parameters are a dict of arrays by name, not nothing"):
+        program(x, None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("given", "word"), [(3, "3"), ([1], "a list"), (None, "nothing")])
+def test_what_is_no_spec_is_refused_in_words(given: Any, word: str) -> None:
+    with pytest.raises(bg.SpecError, match=f"a spec is a path, text or a mapping, not {word}"):
+        bg.load(given)
+
+
+@pytest.mark.parametrize("equation", ["y = x", 'y = rearrange(x, "b t c -> t b c")', "y = x[0]"])
+def test_a_result_is_never_the_callers_own_array(equation: str) -> None:
+    program = bg.compile({"dims": {"C": 4}, "block": {"equations": [equation]}})
+    x, _ = program.sample(0)
+    assert not np.shares_memory(program(x, {}), x)
+    assert not np.shares_memory(program.vjp(x, {})[0], x)
+
+
+def test_numbers_that_are_not_finite_make_no_warning() -> None:
+    program = bg.compile({"dims": {"C": 4}, "block": {"equations": ["y = log(x)/x"]}})
+    x = np.zeros((1, 1, 4))
+    assert np.isneginf(program(x, {})).all()
+    assert np.isneginf(program.trace(x, {})["y"]).all()
+    _, back = program.vjp(x, {})
+    dx, _ = back(np.ones_like(x))
+    assert not np.isfinite(dx).any()
+
+
+# Names
+
+
+def test_a_trace_without_a_name_tells_the_nearest() -> None:
+    trace = bg.compile(MAP).trace(*bg.compile(MAP).sample(0))
+    with pytest.raises(KeyError, match=r"no value is called `mapp`: did you mean `map`\?"):
+        trace["mapp"]
+    assert "mapp" not in trace
+
+
+def test_a_trace_lists_values_in_the_order_in_which_they_are_made() -> None:
+    block = {"equations": ["x = 2*x"]}
+    model = {"parts": {"layers": {"kind": "stack", "of": "block", "repeat": 2}}}
+    model["equations"] = ["h = 3*x", "x = layers(h)"]  # type: ignore[assignment]
+    program = bg.compile({"dims": {"C": 4}, "blocks": {"block": block}, "model": model})
+    names = list(program.trace(*program.sample(0)))
+    assert names[:2] == ["x.1", "h"]
+    assert names.index("h") < names.index("layers.0.x.2") < names.index("layers.1.x.2")
