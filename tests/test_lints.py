@@ -110,6 +110,11 @@ CASES: list[tuple[str, str, str]] = [
         block("x = x + norm(g*ff(x))", "  params: {g: {shape: []}}\n", PARTS),
         block("x = x + g*norm(ff(x))", "  params: {g: {shape: []}}\n", PARTS),
     ),
+    (
+        "BG214",
+        block("x = x + norm(g*ff(x))", "  params: {g: {shape: [1]}}\n", PARTS),
+        block("x = x + norm(g*ff(x))", "  params: {g: {shape: [C]}}\n", PARTS),
+    ),
     ("BG214", block("x = x + norm(ff(x)/8)", parts=PARTS), block("x = norm(x + ff(x)/8)", parts=PARTS)),
     (
         "BG216",

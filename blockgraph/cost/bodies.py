@@ -16,7 +16,8 @@ class Body:
     `prefix` leads the names inside (`layers.*.`). `parent` and `node` are the index of the body around it and the id
     of the stack's node there, `turn` its place among the stack's bodies. `layers` is how many layers of its stack it
     is, None when the stack's bodies take turns and their number has no number. `once` means that its parameters are
-    counted once whatever `layers` says, `again` that they were counted at an earlier call of the same stack.
+    counted once whatever `layers` says, `again` that they were counted at an earlier call of the same stack,
+    `inherited` that the layers around have them in common.
     `share` is the part of the positions for which the stack's outputs matter, `demands` says so for each value.
     """
 
@@ -29,6 +30,7 @@ class Body:
     layers: Dim | None = Dim(1)  # noqa: RUF009  an immutable value
     once: bool = False
     again: bool = False
+    inherited: bool = False
     share: Dim = Dim(1)  # noqa: RUF009  an immutable value
 
 
@@ -46,8 +48,21 @@ def bodies(graph: Graph) -> list[Body]:
                 if layers == 0:
                     continue
                 prefix, again = f"{body.prefix}{node.op.path}.*.", body.again or node.op.path in seen
-                own = Body(inner, reach(inner), prefix, index, node.id, turn, layers, node.op.shared, again, share)
-                found.append(own)
+                found.append(
+                    Body(
+                        inner,
+                        reach(inner),
+                        prefix,
+                        index,
+                        node.id,
+                        turn,
+                        layers,
+                        once=node.op.shared,
+                        again=again,
+                        inherited=node.op.inherited,
+                        share=share,
+                    )
+                )
             seen.add(node.op.path)
     return found
 

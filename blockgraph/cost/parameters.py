@@ -66,7 +66,7 @@ def number(size: Dim, numbers: dict[str, int]) -> int | None:
 
 def _copies(body: Body, before: list[Dim | None]) -> Dim | None:
     """The sets of parameters of a body, `before` holding those of the bodies around it."""
-    around = before[body.parent] if body.parent >= 0 else Dim(1)
+    around = before[body.parent] if body.parent >= 0 and not body.inherited else Dim(1)
     layers = Dim(1) if body.once else body.layers
     return None if around is None or layers is None else around * layers
 

@@ -24,7 +24,7 @@ from blockgraph.pattern import PatternMisfit
 
 CODE = "BG219"
 MANY = 100.0
-MAX_LAYERS = 10_000
+MAX_LAYERS = 48  # growth that explodes has shown by then, and a stack costs the same however deep
 ENORMOUS = 1e30
 Sizes = Mapping[str, float]
 
@@ -59,7 +59,7 @@ def _levels(stack: Repeat, sizes: Mapping[str, int]) -> list[float]:
             if index is not None:
                 state[index] = level
         levels.append(state[first])
-        if layer >= MAX_LAYERS or not state[first] < ENORMOUS:
+        if layer + 1 >= MAX_LAYERS or not state[first] < ENORMOUS:
             break
     return levels
 
