@@ -168,9 +168,19 @@ class Program:
                 for name, place in places.items()
             )
 
+    def _generator(self, seed: Any) -> Any:
+        """The generator itself, or `default_rng(seed)`. Raises InputError for what is no seed."""
+        if isinstance(seed, np.random.Generator):
+            return seed
+        try:
+            return np.random.default_rng(seed)
+        except (TypeError, ValueError):
+            message = f"a seed is a whole number from 0 on or a numpy Generator, not {seed!r}"
+            raise InputError([Finding("BG302", message, Place(self.spec.path), "for example 0")]) from None
+
     def init(self, seed: Any = 0, dtype: Any = "float64") -> dict[str, Any]:
         """Parameters drawn in order from `default_rng(seed)` (or from a Generator), in float64, then cast."""
-        rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)
+        rng = self._generator(seed)
         numbers = self.graph.dims
         self._need({symbol for op in self.parameters.values() for symbol in op.symbols}, numbers)
         return {name: op.bind(numbers).draw(rng).astype(dtype, copy=False) for name, op in self.parameters.items()}
@@ -181,7 +191,7 @@ class Program:
         Floats are standard normal, ids uniform below their bound, booleans all true. B is 2 and every other free symbol
         8 unless given here. One input comes as an array, several as a dict by name.
         """
-        rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)
+        rng = self._generator(seed)
         numbers = self.sizes(**sizes)
         inputs = {}
         for port in self.graph.inputs:
@@ -291,7 +301,7 @@ class TransformerBlock:
     def __init__(self, source: Source | Program, params: Mapping[str, Any]) -> None:
         """Compile the spec, unless it is a program. Raises SpecError."""
         self.program = source if isinstance(source, Program) else compile(source)
-        self.params = dict(params)
+        self.params = dict(params or {})
         self.grads: dict[str, Any] = {}
         self._back: Callable[[Any], Gradients] | None = None
 

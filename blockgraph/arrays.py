@@ -200,7 +200,7 @@ def checked_params(
     if missing:
         findings.append(Finding("BG301", f"{len(missing)} parameters are missing: {_first(missing)}", place))
     if extra:
-        found = near(extra[0], wanted)
+        found = near(str(extra[0]), wanted)
         findings.append(
             Finding(
                 "BG301",
@@ -229,4 +229,4 @@ def checked_params(
 
 
 def _first(names: list[str]) -> str:
-    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+    return ", ".join(map(str, names[:3])) + (", ..." if len(names) > 3 else "")

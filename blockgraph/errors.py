@@ -112,7 +112,7 @@ def near(word: str, choices: Iterable[str]) -> str | None:
 
     Case, `-` and `_` do not count, so `LayerNorm` and `layer-norm` are near `layer_norm`.
     """
-    plain = {choice.replace("_", "").casefold(): choice for choice in choices}
+    plain = {str(choice).replace("_", "").casefold(): choice for choice in choices}
     key = word.replace("_", "").replace("-", "").casefold()
     found = difflib.get_close_matches(key, plain, n=1, cutoff=0.76)
     if not found and len(key) > 2:

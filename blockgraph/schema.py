@@ -6,13 +6,13 @@ kind alone, once the kind is known, so that one mistake is one finding.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from blockgraph.errors import SpecPath, near
-from blockgraph.kind import EXPRESSION, Flag, Init, RealNumber, Use, refuse, word
+from blockgraph.kind import EXPRESSION, Init, RealNumber, Use, refuse
 from blockgraph.module import Report
 from blockgraph.source import Document
 from blockgraph.wording import show_value
@@ -24,6 +24,23 @@ def _text(value: object) -> object:
     if not isinstance(value, str):
         raise refuse("text", value, "write it in quotes")
     return value
+
+
+def _truth(value: object) -> object:
+    if not isinstance(value, bool):
+        raise refuse("true or false", value)
+    return value
+
+
+def _one_of(choices: tuple[str, ...]) -> Callable[[object], object]:
+    """What checks a key that is one of a few words."""
+
+    def check(value: object) -> object:
+        if value not in choices:
+            raise refuse(" or ".join(choices), value, suggestion(str(value), choices))
+        return value
+
+    return check
 
 
 def _mapping(value: object) -> object:
@@ -71,6 +88,11 @@ def _with(value: object) -> object:
     return value
 
 
+Truth = Annotated[Any, BeforeValidator(_truth), WithJsonSchema({"type": "boolean"})]
+RESIDUALS = ("stream", "normed", "none")
+NORMS = ("shared", "separate")
+Residual = Annotated[Any, BeforeValidator(_one_of(RESIDUALS)), WithJsonSchema({"enum": list(RESIDUALS)})]
+Norms = Annotated[Any, BeforeValidator(_one_of(NORMS)), WithJsonSchema({"enum": list(NORMS)})]
 TextValue = Annotated[Any, BeforeValidator(_text), WithJsonSchema({"type": "string"})]
 MappingValue = Annotated[Any, BeforeValidator(_mapping), WithJsonSchema({"type": "object"})]
 EquationsValue = Annotated[
@@ -108,7 +130,7 @@ class Wiring(_Keys):
     placement: PlacementValue = Field(
         None, description="pre, post, sandwich, output, none, a list of input, output, after, or equations in f"
     )
-    residual: word("stream", "normed", "none") = Field(  # type: ignore[valid-type]
+    residual: Residual = Field(
         None, description="what the skip path carries: the raw stream, its normalised copy, or nothing"
     )
     skip_scale: RealNumber = Field(None, description="factor on the skip path")
@@ -124,7 +146,7 @@ class ModuleKeys(Wiring):
     parts: MappingValue = Field({}, description="parts by name, each a kind with options")
     equations: EquationsValue = Field(None, description="what is computed, one equation a line")
     sublayers: ListValue = Field(None, description="the short form: sublayers that the placement joins, in order")
-    causal: Flag = Field(
+    causal: Truth = Field(
         False, description="claims that no position depends on a later one; a false claim is a finding"
     )
 
@@ -141,9 +163,7 @@ class GroupKeys(Wiring):
     """The keys of a group of sublayers that read the same stream side by side."""
 
     parallel: ListValue = Field(description="the sublayers of the group")
-    norms: word("shared", "separate") = Field(  # type: ignore[valid-type]
-        "separate", description="one input norm for all members, or one each"
-    )
+    norms: Norms = Field("separate", description="one input norm for all members, or one each")
 
 
 class InputKeys(_Keys):
@@ -163,7 +183,7 @@ class ParamKeys(_Keys):
     init: Init = Field(
         None, description="how it is drawn: a number, zeros, ones, eye, normal(std), uniform(a), xavier(gain)"
     )
-    frozen: Flag = Field(False, description="whether it is kept out of training")
+    frozen: Truth = Field(False, description="whether it is kept out of training")
 
 
 class PlacementKeys(_Keys):

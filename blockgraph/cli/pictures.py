@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -13,29 +13,40 @@ from blockgraph.cli.terminal import Terminal, exit_code
 from blockgraph.errors import EnvironmentFailure, Finding, Place, at, near
 
 ENDINGS: Final = {".svg": "svg", ".png": "png", ".pdf": "pdf", ".dot": "dot", ".gv": "dot"}
+MERMAID: Final = {".mmd": "mermaid"}
+TEXTS: Final = ("dot", "mermaid")
 
 
-def checked_output(path: str, options: Namespace) -> str:
-    """The format of a picture, before any work is done; ends with a remark on wrong usage, or EnvironmentFailure."""
+def checked_output(path: str, options: Namespace, more: Mapping[str, str] | None = None) -> str:
+    """The format of a picture, before any work is done; ends with a remark on wrong usage, or EnvironmentFailure.
+
+    `more` are endings beside those of Graphviz, with their formats.
+    """
+    endings = {**ENDINGS, **(more or {})}
     if path == "-" and options.format == "json":
         options.usage("-o - and --format json would both write to standard output: name a file")
     if path == "-":
         return "dot"
     ending = os.path.splitext(path)[1].lower()
-    if ending not in ENDINGS:
-        found = near(ending, ENDINGS)
-        hint = f"; did you mean {found}?" if found else f": the name of the file ends in {', '.join(ENDINGS)}"
+    if ending not in endings:
+        found = near(ending, endings)
+        hint = f"; did you mean {found}?" if found else f": the name of the file ends in {', '.join(endings)}"
         options.usage(f"cannot tell what to draw from the ending of {path}{hint}")
     refuse_existing(path, options.force)
-    return ENDINGS[ending]
+    return endings[ending]
 
 
-def write_picture(terminal: Terminal, path: str, format: str, dot: str, force: bool) -> list[str]:
-    """Write the picture and say so; returns the files written, none for standard output. Raises EnvironmentFailure."""
+def write_picture(
+    terminal: Terminal, path: str, format: str, dot: str, force: bool, *, adapts: bool = False
+) -> list[str]:
+    """Write the picture and say so; returns the files written, none for standard output.
+
+    An SVG that `adapts` takes dark colours on a dark page. Raises EnvironmentFailure.
+    """
     if path == "-":
         terminal.data(dot)
         return []
-    _write(path, format, dot, force)
+    _write(path, format, dot, force, adapts)
     terminal.words(f"wrote {terminal.console.shown(path)}\n")
     return [path]
 
@@ -50,16 +61,17 @@ def end(terminal: Terminal, findings: Sequence[Finding], written: Sequence[str])
     return code
 
 
-def _write(path: str, format: str, dot: str, force: bool) -> None:
+def _write(path: str, format: str, dot: str, force: bool, adapts: bool) -> None:
     """Write the picture, or at least its DOT text if it cannot be drawn. Raises EnvironmentFailure."""
-    from blockgraph.drawing import draw
+    from blockgraph.drawing import adaptive, draw
 
     content = dot.encode("utf-8", "replace")
-    if format != "dot":
+    if format not in TEXTS:
         try:
             content = draw(dot, format)  # type: ignore[arg-type]
         except EnvironmentFailure as error:
             raise EnvironmentFailure(_with_dot(error.findings, path, content, force)) from None
+        content = adaptive(content) if adapts and format == "svg" else content
     write_file(path, lambda file: file.write(content), force)
 
 

@@ -1,4 +1,4 @@
-"""Graph in, picture out: DOT text, and SVG, PNG or PDF by the Graphviz program."""
+"""Graph in, picture out: DOT or Mermaid text, and SVG, PNG or PDF by the Graphviz program."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from typing import Literal
 
 from blockgraph.drawing.arrange import arrange
 from blockgraph.drawing.collapse import collapse
+from blockgraph.drawing.extras import extras, total_line
 from blockgraph.drawing.faults import faults, guilty, mended
 from blockgraph.drawing.marking import NO_MARKS, Mark, Marks
+from blockgraph.drawing.mermaid import write_mermaid
 from blockgraph.drawing.program import draw, find_dot, picture
 from blockgraph.drawing.text import Label, label
+from blockgraph.drawing.themes import THEMES, ThemeName, adaptive
+from blockgraph.drawing.wiring import Wiring
 from blockgraph.drawing.write import write
 from blockgraph.graph import Graph
 
@@ -25,19 +29,65 @@ def to_dot(
     captions: Sequence[str] = (),
     numbers: bool = False,
     marks: Marks = NO_MARKS,
+    theme: ThemeName = "light",
+    params: bool = False,
+    highway: bool = False,
 ) -> str:
     """The DOT text of graphs side by side, each under its name and its caption (the source).
 
     `expand` writes stacks out layer by layer; `shapes` are told where they change, on all lines or nowhere,
-    with `numbers` in numbers as far as they are known. `marks` says what is added, removed, changed or at fault.
+    with `numbers` in numbers as far as they are known. `marks` says what is added, removed, changed or at fault,
+    `theme` for which page the colours are. `params` writes the numbers of parameters into boxes and plates, `highway`
+    draws the residual path thick and marks what stands on it.
     """
-    titles = [_title(graph, captions[index] if index < len(captions) else "") for index, graph in enumerate(graphs)]
-    sketches = [arrange(collapse(graph, expand=expand, marks=marks)) for graph in graphs]
-    return write(list(zip(sketches, titles, strict=True)), shapes, [graph.dims if numbers else {} for graph in graphs])
+    titles = [_title(graph, _caption(captions, index), params) for index, graph in enumerate(graphs)]
+    asked = [extras(graph, numbers=numbers, params=params, tolls=highway) for graph in graphs]
+    pairs = zip(graphs, asked, strict=True)
+    sketches = [arrange(collapse(graph, expand=expand, marks=marks, extras=more)) for graph, more in pairs]
+    values = [graph.dims if numbers else {} for graph in graphs]
+    return write(list(zip(sketches, titles, strict=True)), shapes, values, THEMES[theme], highway=highway)
 
 
-def _title(graph: Graph, caption: str) -> Label:
-    return label(graph.name, [caption] if caption else [], size=14, bold=True)
+def to_mermaid(
+    graphs: Sequence[Graph],
+    *,
+    expand: bool = False,
+    shapes: Shapes = "changes",
+    captions: Sequence[str] = (),
+    numbers: bool = False,
+    marks: Marks = NO_MARKS,
+    params: bool = False,
+    highway: bool = False,
+) -> str:
+    """The same figures as a Mermaid flowchart; the options are those of `to_dot`."""
+    titles = [_title(graph, _caption(captions, index), params) for index, graph in enumerate(graphs)]
+    asked = [extras(graph, numbers=numbers, params=params, tolls=highway) for graph in graphs]
+    pairs = zip(graphs, asked, strict=True)
+    wirings = [Wiring(collapse(graph, expand=expand, marks=marks, extras=more)) for graph, more in pairs]
+    values = [graph.dims if numbers else {} for graph in graphs]
+    return write_mermaid(list(zip(wirings, titles, strict=True)), shapes, values, highway=highway)
 
 
-__all__ = ["Mark", "Marks", "Shapes", "draw", "faults", "find_dot", "guilty", "mended", "picture", "to_dot"]
+def _caption(captions: Sequence[str], index: int) -> str:
+    return captions[index] if index < len(captions) else ""
+
+
+def _title(graph: Graph, caption: str, params: bool) -> Label:
+    return label(graph.name, filter(None, [caption, total_line(graph) if params else ""]), size=14, bold=True)
+
+
+__all__ = [
+    "Mark",
+    "Marks",
+    "Shapes",
+    "ThemeName",
+    "adaptive",
+    "draw",
+    "faults",
+    "find_dot",
+    "guilty",
+    "mended",
+    "picture",
+    "to_dot",
+    "to_mermaid",
+]

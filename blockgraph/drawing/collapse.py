@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from blockgraph.drawing.diagram import FIGURE, Box, Diagram, Plate, Wire
+from blockgraph.drawing.extras import NO_EXTRAS, Extras
 from blockgraph.drawing.fold import Fold, folds
 from blockgraph.drawing.marking import NO_MARKS, Marks
 from blockgraph.drawing.scopes import block_scopes, leaf_scope
@@ -25,10 +26,11 @@ Value = Wire | str
 Walk = Generator["Walk", Any, Any]
 
 
-def collapse(graph: Graph, *, expand: bool = False, marks: Marks = NO_MARKS) -> Diagram:
+def collapse(graph: Graph, *, expand: bool = False, marks: Marks = NO_MARKS, extras: Extras = NO_EXTRAS) -> Diagram:
     """The diagram of a graph at the level of sublayers; `expand` writes stacks out layer by layer."""
-    diagram = Diagram(plates=[Plate(None, graph.name, kind="figure")])
-    outputs = _run(_Collapse(diagram, graph.dims, expand, marks).walk(graph, {}, _frame(diagram, graph)))
+    layered = any(isinstance(node.op, Repeat) for node in graph.nodes)
+    diagram = Diagram(plates=[Plate(None, graph.name, kind="figure")], layered=layered)
+    outputs = _run(_Collapse(diagram, graph.dims, expand, marks, extras).walk(graph, {}, _frame(diagram, graph)))
     for port, value in zip(graph.outputs, outputs, strict=True):
         wire = value if isinstance(value, Wire) else _made(diagram.add(Box(value)), graph, port.value)
         diagram.add(Box(port.name, "output", inputs=(wire,)))
@@ -57,8 +59,9 @@ def _run(walk: Walk) -> Any:
 class _Collapse:
     """The diagram being written."""
 
-    def __init__(self, diagram: Diagram, dims: Mapping[str, int], expand: bool, marks: Marks) -> None:
-        self.diagram, self.dims, self.expand, self.marks = diagram, dims, expand, marks
+    def __init__(self, diagram: Diagram, dims: Mapping[str, int], expand: bool, marks: Marks, extras: Extras) -> None:
+        self.diagram, self.dims, self.expand = diagram, dims, expand
+        self.marks, self.extras = marks, extras
 
     def walk(self, graph: Graph, known: dict[int, Value], plate: int) -> Walk:
         """Draw the nodes of a graph inside a plate; returns its outputs. `known` holds its inputs, if any."""
@@ -85,7 +88,7 @@ class _Collapse:
         for outer in block_scopes(graph, key):
             if outer not in plates:
                 scope = graph.scopes[outer]
-                plates[outer] = self.diagram.frame(Plate(plate, scope.title or scope.path, _use(outer, scope)))
+                plates[outer] = self.diagram.frame(Plate(plate, scope.title or scope.path, self.details(graph, outer)))
             plate = plates[outer]
         return plate
 
@@ -101,10 +104,13 @@ class _Collapse:
         read = dict.fromkeys(value for node in call for value in node.inputs if value not in made)
         wires = [self.told(graph, call, value, known[value]) for value in read if value in known]
         scope = graph.scopes[key]
-        details = (*filter(None, (scope.detail,)), *_use(key, scope))
+        details = (*filter(None, (self.extras.written(scope.detail),)), *self.details(graph, key))
         inputs = tuple(dict.fromkeys(wire for wire in wires if isinstance(wire, Wire)))
         mark = self.marks.boxes.get((id(graph), key))
-        box = self.diagram.add(Box(scope.title or scope.path, "box", scope.family, details, inputs, plate, mark=mark))
+        toll = (id(graph), key) in self.extras.tolls
+        box = self.diagram.add(
+            Box(scope.title or scope.path, "box", scope.family, details, inputs, plate, mark=mark, toll=toll)
+        )
         known.update((value, _made(box, graph, value)) for value in sorted(made))
 
     def op(self, graph: Graph, node: Node, known: dict[int, Value], plate: int) -> None:
@@ -114,8 +120,20 @@ class _Collapse:
         if node.inputs and not any(isinstance(value, Wire) for value in values):
             known.update((value, _bare_text(node, [str(value) for value in values])) for value in node.outputs)
             return
-        box = self.diagram.add(replace(op_box(node.op, values, plate), mark=self.marks.boxes.get((id(graph), node.id))))
+        key = id(graph), node.id
+        made = op_box(node.op, values, plate)
+        box = self.diagram.add(replace(made, mark=self.marks.boxes.get(key), toll=key in self.extras.tolls))
         known.update((value, _made(box, graph, value)) for value in node.outputs)
+
+    def body_line(self, repeat: Repeat, body: int) -> tuple[str, ...]:
+        """The parameters of one layer; of a stack with one set for all layers they are not each layer's own."""
+        line = self.extras.line(repeat.bodies[body])
+        return tuple(text.replace(" each", " in all") for text in line) if repeat.shared else line
+
+    def details(self, graph: Graph, key: str) -> tuple[str, ...]:
+        """What is said of a part that is not its own: its parameters where it is met first, else which use it is."""
+        again = "#" in key.rpartition(".")[2]
+        return (*(() if again else self.extras.line(graph, key)), *_use(key, graph.scopes[key]))
 
     def told(self, graph: Graph, call: list[Node], value: int, given: Value) -> Value:
         """A wire with what is to be said beside it where it enters one of these nodes."""
@@ -127,10 +145,12 @@ class _Collapse:
         """The plates of a stack, each fed by the one below; returns the outputs of the last."""
         outputs: list[Value] = [values[carried or 0] for carried in repeat.carried]
         for fold in folds(repeat, self.dims, expand=self.expand):
-            inner = self.diagram.frame(Plate(plate, fold.title, fold.details, "stack" if _many(fold) else "block"))
+            alone = len(fold.members) == 1
+            details = (*fold.details, *(self.body_line(repeat, fold.members[0][0]) if alone else ()))
+            inner = self.diagram.frame(Plate(plate, fold.title, details, "stack" if _many(fold) else "block"))
             for body, name in fold.members:
-                member = inner if len(fold.members) == 1 else self.diagram.frame(Plate(inner, name))
                 block = repeat.bodies[body]
+                member = inner if alone else self.diagram.frame(Plate(inner, name, self.body_line(repeat, body)))
                 inputs = _seen(block, (port.value for port in block.inputs), values)
                 outputs = yield self.walk(block, inputs, member)
                 values = _carry(repeat, values, outputs)

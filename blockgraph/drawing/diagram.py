@@ -30,7 +30,8 @@ class Wire:
 class Box:
     """One thing that is drawn: a part, an op written in an equation, an input or an output.
 
-    `direct` marks an op that stands in an equation itself; only such ops may sit on a residual rail.
+    `direct` marks an op that stands in an equation itself; only such ops may sit on a residual rail. `toll` marks what
+    stands on the residual highway.
     """
 
     title: str
@@ -41,6 +42,7 @@ class Box:
     plate: int = FIGURE
     direct: bool = False
     mark: Mark | None = None
+    toll: bool = False
 
     @property
     def is_plus(self) -> bool:
@@ -50,9 +52,10 @@ class Box:
     @property
     def text(self) -> tuple[str, tuple[str, ...]]:
         """The title with the sign of its mark, and the small lines under it."""
+        details = (*self.details, "on the highway") if self.toll and self.look == "box" else self.details
         if self.mark is None:
-            return self.title, self.details
-        return f"{SHOWN[self.mark.sign]} {self.title}", (*self.details, *self.mark.notes)
+            return self.title, details
+        return f"{SHOWN[self.mark.sign]} {self.title}", (*details, *self.mark.notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +70,11 @@ class Plate:
 
 @dataclass(slots=True)
 class Diagram:
-    """The boxes of one graph in an order in which they can run, and the plates."""
+    """The boxes of one graph in an order in which they can run, and the plates. `layered`: it has stacks."""
 
     boxes: list[Box] = field(default_factory=list)
     plates: list[Plate] = field(default_factory=list)
+    layered: bool = False
 
     def add(self, box: Box) -> int:
         """Append a box and return its number."""

@@ -39,19 +39,19 @@ LINES: Final[Mapping[Sign, tuple[str, str]]] = {
 }
 
 
-def box_style(mark: Mark | None) -> str:
+def box_style(mark: Mark | None, colours: Mapping[Sign, str] = COLOURS) -> str:
     """The attributes of a marked box."""
     if mark is None:
         return ""
     line, width = LINES[mark.sign]
-    return f', style="rounded,filled,{line}", color="{COLOURS[mark.sign]}", penwidth={width}'
+    return f', style="rounded,filled,{line}", color="{colours[mark.sign]}", penwidth={width}'
 
 
-def wire_style(start: Mark | None, end: Mark | None, guilty: bool) -> str:
+def wire_style(start: Mark | None, end: Mark | None, guilty: bool, colours: Mapping[Sign, str] = COLOURS) -> str:
     """The attributes of a wire from or to something added or removed, or into something at fault."""
     signs = [mark.sign for mark in (start, end) if mark is not None and mark.sign in "+-"]
     sign: Sign | None = "!" if guilty else signs[0] if signs else None
     if sign is None:
         return ""
     line = "dashed" if sign in "-!" else "bold"
-    return f', color="{COLOURS[sign]}", style="{line}"'
+    return f', color="{colours[sign]}", style="{line}"'

@@ -81,11 +81,15 @@ class Label:
 
     @property
     def html(self) -> str:
-        """The HTML-like label of DOT, with its brackets."""
+        """The HTML-like label of DOT, with its brackets, in the colours of a light page."""
+        return self.written(INK)
+
+    def written(self, ink: str) -> str:
+        """The HTML-like label of DOT, its small lines in a colour."""
         side = ' ALIGN="LEFT"' if self.left else ""
         opening, closing = ("<B>", "</B>") if self.bold else ("", "")
         cells = [f'<FONT POINT-SIZE="{self.size:g}">{opening}{escape(line)}{closing}</FONT>' for line in self.title]
-        cells += [f'<FONT POINT-SIZE="{SMALL:g}" COLOR="{INK}">{escape(line)}</FONT>' for line in self.small]
+        cells += [f'<FONT POINT-SIZE="{SMALL:g}" COLOR="{ink}">{escape(line)}</FONT>' for line in self.small]
         body = "".join(f"<TR><TD{side}>{cell}</TD></TR>" for cell in cells)
         return f'<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1">{body}</TABLE>>' if cells else '""'
 

@@ -17,35 +17,42 @@ from blockgraph.drawing.diagram import FIGURE, Box
 from blockgraph.drawing.marking import CLASSES, box_style, wire_style
 from blockgraph.drawing.place import MARGIN, TELL, TELL_SIZE, Frame, Layout, Spot, box_label, place, tell_at
 from blockgraph.drawing.text import Label, escape, label
+from blockgraph.drawing.themes import LIGHT, Theme
+from blockgraph.drawing.trail import trail
 
-FILLS: Final = {  # Paul Tol's "light" scheme, chosen to be told apart with colour-blind eyes
-    "norm": "#EEDD88",
-    "attention": "#EE8866",
-    "feed_forward": "#77AADD",
-    "embedding": "#FFAABB",
-    "linear": "#BBCC33",
-    "operator": "white",
-}
-OTHER: Final = "#DDDDDD"
-INK, RAIL, GREY = "#333333", "#4477AA", "#555555"
 TITLE: Final = 14.0
 BETWEEN: Final = 24.0  # figures
 HEAD: Final = 6.5  # the length of an arrow's head
-PLATE: Final = 'style="rounded,filled", fillcolor="#F6F6F6", color="#BBBBBB", penwidth=1.2, fontcolor="#555555"'
-STACK: Final = 'style="rounded,filled", fillcolor="#F8F8F8", color="#999999", penwidth=1.0, fontcolor="#111111"'
-BACK: Final = 'style="rounded,filled", fillcolor="#E4E4E4", color="#999999", penwidth=1.0, label=""'
-TAP: Final = f'shape=point, width=0.055, height=0.055, fillcolor="{INK}", color="{INK}", class="tap"'
-DEFAULTS: Final = f"""\
+
+
+def _defaults(theme: Theme) -> str:
+    return f"""\
   node [shape=box, style="rounded,filled", fixedsize=true, fontname="Arial", fontsize=12];
-  node [penwidth=1.1, color="{INK}", fontcolor="#111111"];
-  edge [color="{INK}", penwidth=1.2, arrowsize=0.65, class="flow"];
-  edge [fontname="Arial", fontsize={TELL_SIZE:g}, fontcolor="{GREY}"];
+  node [penwidth=1.1, color="{theme.ink}", fontcolor="{theme.text}"];
+  edge [color="{theme.ink}", penwidth=1.2, arrowsize=0.65, class="flow"];
+  edge [fontname="Arial", fontsize={TELL_SIZE:g}, fontcolor="{theme.told}"];
 """
 
 
-def write(sketches: Sequence[tuple[Sketch, Label]], shapes: str, values: Sequence[Mapping[str, Dim | int]]) -> str:
-    """The DOT text of figures side by side, each under its title."""
-    figures = [_Figure(sketch, title, shapes, known) for (sketch, title), known in zip(sketches, values, strict=True)]
+def _surface(colours: tuple[str, ...], width: float) -> str:
+    """The attributes of a plate: its fill, its border and, if it has any, its words."""
+    words = f', fontcolor="{colours[2]}"' if len(colours) > 2 else ', label=""'
+    return f'style="rounded,filled", fillcolor="{colours[0]}", color="{colours[1]}", penwidth={width}{words}'
+
+
+def write(
+    sketches: Sequence[tuple[Sketch, Label]],
+    shapes: str,
+    values: Sequence[Mapping[str, Dim | int]],
+    theme: Theme = LIGHT,
+    *,
+    highway: bool = False,
+) -> str:
+    """The DOT text of figures side by side, each under its title; with `highway` the residual path is thick."""
+    pairs = zip(sketches, values, strict=True)
+    figures = [_Figure(sketch, title, shapes, known, theme) for (sketch, title), known in pairs]
+    for figure in figures:
+        figure.thick = trail(figure.wiring) if highway else set()
     right, ids, body = 0.0, _Ids(), []
     top = max((figure.frame.top for figure in figures), default=0.0)
     for figure in figures:
@@ -53,8 +60,9 @@ def write(sketches: Sequence[tuple[Sketch, Label]], shapes: str, values: Sequenc
         right += figure.frame.right - figure.frame.left + BETWEEN
         body += figure.statements(ids, top)
     bounds = _bounds(figures, top)
-    graph = f'layout=nop2, outputorder=edgesfirst, bb="{bounds}", pad=0.15, fontname="Arial", bgcolor="white", label=""'
-    return "".join([f"digraph {{\n  graph [{graph}];\n", DEFAULTS, *body, "}\n"])
+    graph = f'layout=nop2, outputorder=edgesfirst, bb="{bounds}", pad=0.15, fontname="Arial", bgcolor="{theme.paper}"'
+    graph += ', label=""'
+    return "".join([f"digraph {{\n  graph [{graph}];\n", _defaults(theme), *body, "}\n"])
 
 
 def _bounds(figures: Sequence[_Figure], top: float) -> str:
@@ -76,8 +84,12 @@ class _Ids:
 class _Figure:
     """One sketch, placed and written."""
 
-    def __init__(self, sketch: Sketch, title: Label, shapes: str, values: Mapping[str, Dim | int]) -> None:
+    def __init__(
+        self, sketch: Sketch, title: Label, shapes: str, values: Mapping[str, Dim | int], theme: Theme
+    ) -> None:
         self.sketch, self.title, self.shapes, self.values = sketch, title, shapes, values
+        self.theme = theme
+        self.thick: set[tuple[int, int]] = set()
         self.wiring, self.plates = sketch.wiring, sketch.wiring.diagram.plates
         texts = ((number, self.told(path)) for number, path in enumerate(sketch.paths))
         self.texts = {number: text for number, text in texts if text}
@@ -142,10 +154,12 @@ class _Figure:
         title = self.at((self.middle, top + 6 + self.title.height / 2))
         size = f"lwidth={_inches(self.title.width)}, lheight={_inches(self.title.height)}"
         where = f'bb="{_box(self.moved(self.outer(top)))}", lp="{title}", {size}'
-        opening = f'class="figure", peripheries=0, {where}, label={self.title.html}'
+        look = f'class="figure", peripheries=0, fontcolor="{self.theme.words}"'
+        opening = f"{look}, {where}, label={self.written(self.title)}"
         body = [f"  subgraph {ids.cluster()} {{\n", f"    graph [{opening}];\n"]
         body += self.tree(numbers, ids)
-        body += [f"    {self.edge(n, path, numbers)}\n" for n, path in enumerate(self.sketch.paths)]
+        paths = sorted(enumerate(self.sketch.paths), key=lambda item: self.is_thick(item[1]))
+        body += [f"    {self.edge(n, path, numbers)}\n" for n, path in paths]
         return [*body, "  }\n"]
 
     def tree(self, numbers: Mapping[int, int], ids: _Ids) -> list[str]:
@@ -182,7 +196,7 @@ class _Figure:
         for index, point in enumerate(self.sketch.points):
             if point.tap:
                 spot = self.at(self.layout.spots["p", index])
-                found[point.plate].append(f'p{ids.points} [pos="{spot}", {TAP}];')
+                found[point.plate].append(f'p{ids.points} [pos="{spot}", {self.tap()}];')
                 ids.points += 1
         return found
 
@@ -191,41 +205,68 @@ class _Figure:
         frame, text = self.moved(self.layout.frames[plate]), self.layout.labels[plate]
         spot = f"{_points(frame.left + 8 + text.width / 2)},{_points(frame.top - 4 - text.height / 2)}"
         size = f'lp="{spot}", lwidth={_inches(text.width)}, lheight={_inches(text.height)}, ' if text.title else ""
-        attributes = f'peripheries=1, bb="{_box(frame)}", {size}label={text.html}'
+        attributes = f'peripheries=1, bb="{_box(frame)}", {size}label={self.written(text)}'
         if self.plates[plate].kind != "stack":
-            return [f"subgraph {ids.cluster()} {{", f'graph [class="plate", {PLATE}, {attributes}];']
+            return [
+                f"subgraph {ids.cluster()} {{",
+                f'graph [class="plate", {_surface(self.theme.plate, 1.2)}, {attributes}];',
+            ]
         back = f'peripheries=1, bb="{_box(frame.grow(MARGIN / 2))}"'
         return [
             f"subgraph {ids.cluster()} {{",
-            f'graph [class="plate back", {BACK}, {back}];',
+            f'graph [class="plate back", {_surface(self.theme.back, 1.0)}, {back}];',
             f"subgraph {ids.cluster()} {{",
-            f'graph [class="plate stack", {STACK}, {attributes}];',
+            f'graph [class="plate stack", {_surface(self.theme.stack, 1.0)}, {attributes}];',
         ]
+
+    def written(self, text: Label) -> str:
+        """A label on paper or on a plate."""
+        return text.written(self.theme.small)
+
+    def tap(self) -> str:
+        """The attributes of a dot on the stream."""
+        ink = self.theme.ink
+        return f'shape=point, width=0.055, height=0.055, fillcolor="{ink}", color="{ink}", class="tap"'
 
     def node(self, index: int, number: int) -> str:
         """The statement of one box."""
         wide, high = self.layout.sizes[index]
         size = f"width={_inches(wide)}, height={_inches(high)}"
-        return f'n{number} [pos="{self.at(self.layout.spots["n", index])}", {size}, {_look(self.wiring.boxes[index])}];'
+        look = _look(self.wiring.boxes[index], self.theme)
+        return f'n{number} [pos="{self.at(self.layout.spots["n", index])}", {size}, {look}];'
 
     def edge(self, index: int, path: Path, numbers: Mapping[int, int]) -> str:
         """The statement of one wire."""
         start, end = (self.wiring.boxes[box].mark for box in (path.start, path.end))
-        marked = wire_style(start, end, bool(path.wire.note))
-        colour = "" if marked else f'color="{RAIL}", '
-        style = (f', {colour}penwidth=1.7, class="residual rail"' if path.rail else "") + marked
+        marked = wire_style(start, end, bool(path.wire.note), self.theme.marks)
+        style = self.stroke(path, bool(marked)) + marked
         text = self.texts.get(index)
         told = '<BR ALIGN="LEFT"/>'.join(escape(line) for line in text.splitlines()) if text else ""
         tell = f', lp="{self.at(self.tell_spot(index))}", label=<{told}>' if text else ""
         return f'n{numbers[path.start]} -> n{numbers[path.end]} [pos="{self.line(path)}"{style}{tell}];'
 
+    def is_thick(self, path: Path) -> bool:
+        """Whether it is drawn as the highway."""
+        return (path.start, path.end) in self.thick
+
+    def stroke(self, path: Path, marked: bool) -> str:
+        """The attributes of a rail or of a line on the highway; a mark brings its own colour."""
+        thick = self.is_thick(path)
+        if not path.rail and not thick:
+            return ""
+        colour = "" if marked else f'color="{self.theme.highway if thick else self.theme.rail}", '
+        css = ("residual rail" if path.rail else "flow") + (" highway" if thick else "")
+        return f', {colour}penwidth={3.4 if thick else 1.7}, class="{css}"'
+
     def line(self, path: Path) -> str:
         """The line as Graphviz writes it: the tip of the arrow, then straight stretches as curves."""
-        spots = [self.layout.spots[ref] for ref in path.refs]
+        stem = self.is_thick(path) and path.refs[0][0] == "p"  # from the box itself, over the thin line to the tap
+        refs = (("n", path.start), *path.refs) if stem else path.refs
+        spots = [self.layout.spots[ref] for ref in refs]
         spots[-2:] = [(x, y + self.nudges.get(path, 0.0)) for x, y in spots[-2:]]
         spots = [spot for n, spot in enumerate(spots) if n == 0 or spot != spots[n - 1]]
-        if path.refs[0][0] == "n":
-            spots[0] = self.border(path.refs[0][1], spots[1])
+        if refs[0][0] == "n":
+            spots[0] = self.border(refs[0][1], spots[1])
         tip = self.border(path.end, spots[-2])
         tip = (tip[0], spots[-2][1]) if spots[-2][1] == spots[-1][1] else tip
         spots[-1] = _short_of(tip, spots[-2])
@@ -252,18 +293,25 @@ class _Figure:
         return x + 6 + label(self.texts[index], size=TELL_SIZE).width / 2, top - 15 if out else bottom + 8.5 + more
 
 
-def _look(box: Box) -> str:
+def _look(box: Box, theme: Theme) -> str:
     """The attributes of a box by its look."""
-    fill, marked = FILLS.get(box.family, OTHER), box_style(box.mark)
+    fill = theme.fill(box.family)
+    marked = theme.border(box.family) if box.mark is None else box_style(box.mark, theme.marks)
     sign = f" {CLASSES[box.mark.sign]}" if box.mark is not None else ""
+    if box.toll and box.mark is None:
+        marked, sign = f', color="{theme.highway}", penwidth=3.4', " toll"
+    words = f', fontcolor="{theme.words}"' if theme.words != theme.text else ""
     if box.look in ("input", "output"):
-        return f'shape=plaintext, style="", class="io {box.look}", label=<<I>{escape(box.title)}</I>>'
+        return f'shape=plaintext, style="", class="io {box.look}"{words}, label=<<I>{escape(box.title)}</I>>'
     if box.look == "circle":
         css = "add" if box.is_plus else "op operator"
-        text = f"label=<<B>{escape(box.title)}</B>>{marked}"
+        text = f"label=<<B>{escape(box.title)}</B>>{marked}{words}"
         return f'shape=circle, fontsize=14, fillcolor="{fill}", class="{css}{sign}", {text}'
-    css = "op scale" if box.family == "operator" else f"op {box.family}"
-    return f'fillcolor="{fill}", class="{css}{sign}", label={box_label(box).html}{marked}'
+    css, ink = f"op {box.family}", theme.text
+    if box.family == "operator":
+        css, ink = "op scale", theme.words
+        marked += words
+    return f'fillcolor="{fill}", class="{css}{sign}", label={box_label(box).written(ink)}{marked}'
 
 
 def _short_of(tip: Spot, start: Spot) -> Spot:

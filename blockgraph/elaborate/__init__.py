@@ -43,8 +43,8 @@ def elaborate(spec: Spec) -> Elaborated:
             if name not in called:
                 open_module(session, module)
         kept = session.conditions.check(session.env.numbers, report, session.repeats)
-    except TooLarge:
-        place = spec.document.value(())
+    except TooLarge as large:
+        place = large.place or spec.document.value(())
         report.add(
             "BG018", f"the graph has more than {MAX_NODES} distinct steps", place, "repeat a block with a stack instead"
         )

@@ -25,7 +25,11 @@ MAX_NESTING = 40
 
 
 class TooLarge(Exception):
-    """The graph has more distinct nodes than is allowed."""
+    """The graph has more distinct nodes than is allowed; `place` is where the last one stands."""
+
+    def __init__(self, place: Place | None) -> None:
+        self.place = place
+        super().__init__(str(place))
 
 
 class TooDeep(Exception):
@@ -88,7 +92,7 @@ class Body:
         """Count a step. Raises TooLarge."""
         self.session.nodes += 1
         if self.session.nodes > MAX_NODES:
-            raise TooLarge
+            raise TooLarge(self.builder.place)
 
     def unknown(self, what: str = "", *values: Ref) -> Ref:
         """A value of unknown shape, in place of one that has a finding."""

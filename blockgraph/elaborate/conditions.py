@@ -38,7 +38,12 @@ class Conditions:
             text = f"{need.smaller} divides {need.larger}"
             self._add(Condition(text, need.smaller, need.larger, need.relation, place), "")
             return
+        room = (need.larger - need.smaller).number
+        if room is not None and room >= 0:
+            return  # it holds for all numbers
         smaller, larger = _sides(need.larger - need.smaller)
+        if not (smaller.symbols and larger.symbols):  # nothing of one side is left: tell it as it was asked for
+            smaller, larger = need.smaller, need.larger
         self._add(Condition(f"{smaller} <= {larger}", smaller, larger, need.relation, place), "")
 
     def _add(self, condition: Condition, noun: str) -> None:
@@ -69,11 +74,17 @@ class Conditions:
             holds = condition.holds(dict(numbers))
             if holds is False and condition.relation == "divides":
                 _report_remainder(condition, self.nouns[key], numbers, report, repeats)
-            elif holds is False:
+            elif holds is False or _never(condition):
                 report.add("BG109", exceeded(condition, numbers), condition.place)
             elif condition.smaller.symbols | condition.larger.symbols:
                 kept.append(replace(condition))
         return tuple(kept)
+
+
+def _never(condition: Condition) -> bool:
+    """Whether no sizes, which are at least 1, can meet a bound: 2*V <= V."""
+    room = condition.larger - condition.smaller
+    return condition.relation == "at most" and bool(room.terms) and all(factor < 0 for _, factor in room.terms)
 
 
 def _sides(room: Dim) -> tuple[Dim, Dim]:

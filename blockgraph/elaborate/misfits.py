@@ -117,10 +117,23 @@ def birthplace(frame: Frame, ref: Ref) -> str:
         return ", an input" if node.place is None or frame.body.in_stack else f", from line {node.place.start.line}"
     if node.op.name == "param":
         return f", a parameter, line {node.place.start.line}" if node.place else ", a parameter"
+    if frame.body.type(ref).bare and (origin := _parameter_of(frame, node)) is not None:
+        return f", from the parameter {origin.op.label()}, line {origin.place.start.line}" if origin.place else ""
     scope = frame.body.builder.scopes.get(node.scope) if node.scope not in (ROOT, frame.key) else None
     if scope is not None and scope.place is not None:
         return f", from {scope.kind}, line {scope.place.start.line}"
     return f", from line {node.place.start.line}" if node.place else ""
+
+
+def _parameter_of(frame: Frame, node: Node) -> Node | None:
+    """The one parameter that a value made of parameters and numbers comes from; None if there are several."""
+    makers = {value: one for one in frame.body.builder.nodes for value in one.outputs}
+    found, waiting = set(), [node]
+    while waiting:
+        one = waiting.pop()
+        found |= {one.id} if one.op.name == "param" else set()
+        waiting += [makers[value] for value in one.inputs]
+    return frame.body.builder.nodes[found.pop()] if len(found) == 1 else None
 
 
 def _producer(frame: Frame, ref: Ref) -> Node | None:

@@ -180,7 +180,7 @@ class StackInstance(Instance):
             ports.append(Port(name, value))
         outer = Frame(body, "", 0, self.env.name, lambda _: None, (), {decl.name: layer})
         refs = _run_layer(layer, outer, decl, values)
-        if any(body.type(ref).shape is None for ref in refs):
+        if not refs or any(body.type(ref).shape is None for ref in refs):
             return None
         outputs = layer.output_names() or names[:1]
         found = tuple(Port(name, ref.value) for name, ref in zip(outputs, refs, strict=True))

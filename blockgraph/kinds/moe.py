@@ -11,6 +11,8 @@ from blockgraph.dims import Dim
 from blockgraph.kind import Count, Flag, Kind, Size, Use, word
 from blockgraph.op import Refusal
 
+MAX_EXPERTS = 1024  # each is a part of its own
+
 
 class Moe(Kind):
     """sum over the top_k experts e of w_e * expert_e(x), w from softmax(router(x)), plus the shared experts
@@ -75,6 +77,9 @@ class Moe(Kind):
         if self.softmax == "after" and not self.renormalise:
             help = "the softmax over the chosen logits sums to one already; leave `renormalise` out"
             yield Refusal("renormalise", "`renormalise` has no effect beside `softmax: after`", help, "BG033")
+        if self.known is not None and sum(self.known) > MAX_EXPERTS:
+            help = f"at most {MAX_EXPERTS:,} experts can be told apart"
+            yield Refusal("experts", f"{sum(self.known):,} experts are more than can be worked out", help, "BG018")
         if self.known is None:
             yield Refusal("experts", "the number of experts must be a number", "give the dim a number", "BG038")
 

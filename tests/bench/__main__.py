@@ -1,12 +1,12 @@
-"""`python -m tests.bench [check] [run] [memory]`: print the tables named, or all."""
+"""`python -m tests.bench [check] [checkers] [run] [memory]`: print the tables named, or all."""
 
 from __future__ import annotations
 
 import sys
 
-from tests.bench import check, memory, run
+from tests.bench import check, checkers, memory, run
 
-TABLES = {"check": check.main, "run": run.main, "memory": memory.main}
+TABLES = {"check": check.main, "checkers": checkers.main, "run": run.main, "memory": memory.main}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or TABLES:

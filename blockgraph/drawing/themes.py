@@ -1,0 +1,157 @@
+"""The colours of a picture, for light and dark pages and for print, and the style that lets a reader's page choose.
+
+Text is at least 7:1 against what is behind it. In print a family has a grey and a border of its own; the name in the
+box tells it apart in any case.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
+
+from blockgraph.drawing.marking import COLOURS, Sign
+
+ThemeName = Literal["light", "dark", "print"]
+
+FILLS: Final = {  # Paul Tol's "light" scheme, chosen to be told apart with colour-blind eyes
+    "norm": "#EEDD88",
+    "attention": "#EE8866",
+    "feed_forward": "#77AADD",
+    "embedding": "#FFAABB",
+    "linear": "#BBCC33",
+    "other": "#DDDDDD",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Theme:
+    """The colours of one kind of page.
+
+    `text` stands in filled boxes, `words` on paper and plates, `told` beside lines. `borders` are the style and the
+    width of a family's border where they differ from the usual ones.
+    """
+
+    paper: str
+    ink: str
+    rail: str
+    highway: str
+    text: str
+    words: str
+    small: str
+    told: str
+    operator: str
+    plate: tuple[str, str, str]
+    stack: tuple[str, str, str]
+    back: tuple[str, str]
+    fills: Mapping[str, str] = field(default_factory=lambda: FILLS)
+    borders: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    marks: Mapping[Sign, str] = field(default_factory=lambda: COLOURS)
+
+    def fill(self, family: str) -> str:
+        """The colour of a box of a family."""
+        return self.operator if family == "operator" else self.fills.get(family, self.fills["other"])
+
+    def border(self, family: str) -> str:
+        """The attributes of the border of an unmarked box, where it is none of the usual ones."""
+        style, width = self.borders.get(family, ("", 0.0))
+        return f', style="{style}", penwidth={width:g}' if style else ""
+
+
+LIGHT: Final = Theme(
+    paper="white",
+    ink="#333333",
+    rail="#4477AA",
+    highway="#004488",
+    text="#111111",
+    words="#111111",
+    small="#333333",
+    told="#444444",
+    operator="white",
+    plate=("#F6F6F6", "#BBBBBB", "#4D4D4D"),
+    stack=("#F8F8F8", "#999999", "#111111"),
+    back=("#E4E4E4", "#999999"),
+)
+DARK: Final = Theme(
+    paper="#0D1117",
+    ink="#C9D1D9",
+    rail="#79B8FF",
+    highway="#FFD54A",
+    text="#111111",
+    words="#F0F6FC",
+    small="#F0F6FC",
+    told="#C9D1D9",
+    operator="#161B22",
+    plate=("#161B22", "#6E7681", "#F0F6FC"),
+    stack=("#161B22", "#8B949E", "#F0F6FC"),
+    back=("#21262D", "#8B949E"),
+    marks={"+": "#56D364", "-": "#F778BA", "~": "#FFA657", "!": "#FF7B72"},
+)
+PRINT: Final = replace(
+    LIGHT,
+    ink="#000000",
+    rail="#000000",
+    highway="#000000",
+    text="#000000",
+    words="#000000",
+    small="#000000",
+    told="#333333",
+    plate=("#FFFFFF", "#666666", "#000000"),
+    stack=("#FFFFFF", "#333333", "#000000"),
+    back=("#FFFFFF", "#333333"),
+    fills={
+        "attention": "#9B9B9B",
+        "embedding": "#ADADAD",
+        "feed_forward": "#BEBEBE",
+        "linear": "#D0D0D0",
+        "other": "#E2E2E2",
+        "norm": "#F5F5F5",
+    },
+    borders={
+        "attention": ("filled", 2.4),
+        "feed_forward": ("filled", 1.1),
+        "embedding": ("filled,diagonals", 1.1),
+        "linear": ("rounded,filled", 2.4),
+        "norm": ("rounded,filled", 0.6),
+    },
+    marks=dict.fromkeys(COLOURS, "#000000"),
+)
+THEMES: Final[Mapping[str, Theme]] = {"light": LIGHT, "dark": DARK, "print": PRINT}
+
+
+def adaptive(svg: bytes) -> bytes:
+    """An SVG in light colours with one style element that makes it dark on a page that prefers dark colours."""
+    return re.sub(rb"<svg\b[^>]*>", lambda found: found[0] + b"\n" + _style().encode(), svg, count=1)
+
+
+def _style() -> str:
+    """Every rule names the class of what it colours; the shapes of a part that is filled keep their fill."""
+    marks = [
+        f'[class] path[stroke="{COLOURS[sign]}" i],[class] ellipse[stroke="{COLOURS[sign]}" i]{{stroke:{colour}}}'
+        f'[class] polygon[stroke="{COLOURS[sign]}" i]{{stroke:{colour}}}'
+        f'.edge polygon[fill="{COLOURS[sign]}" i]{{fill:{colour}}}'
+        for sign, colour in DARK.marks.items()
+    ]
+    rules = [
+        f".graph>polygon,.figure>polygon{{fill:{DARK.paper};stroke:none}}",
+        f".figure text,.plate text,.io text{{fill:{DARK.words}}}",
+        _filled(".plate", *DARK.plate[:2]),
+        _filled(".stack", *DARK.stack[:2]),
+        _filled(".back", *DARK.back),
+        f".op path,.op polygon,.op ellipse,.add ellipse{{stroke:{DARK.ink}}}",
+        f".add ellipse,.operator ellipse,.scale path,.scale polygon{{fill:{DARK.operator}}}",
+        f".add text,.operator text,.scale text{{fill:{DARK.words}}}",
+        f".edge path{{stroke:{DARK.ink}}}.edge polygon{{fill:{DARK.ink};stroke:{DARK.ink}}}",
+        f".edge text{{fill:{DARK.told}}}",
+        f".rail path{{stroke:{DARK.rail}}}.rail polygon{{fill:{DARK.rail};stroke:{DARK.rail}}}",
+        f".highway path,.toll path,.toll polygon,.toll ellipse{{stroke:{DARK.highway}}}",
+        f".highway polygon{{fill:{DARK.highway};stroke:{DARK.highway}}}",
+        f".tap ellipse{{fill:{DARK.ink};stroke:{DARK.ink}}}",
+        *marks,
+    ]
+    return "<style>\n@media (prefers-color-scheme: dark) {\n" + "\n".join(rules) + "\n}\n</style>"
+
+
+def _filled(css: str, fill: str, stroke: str) -> str:
+    return f"{css} path,{css} polygon{{fill:{fill};stroke:{stroke}}}"
