@@ -1,4 +1,4 @@
-"""The graph being written: one body, its parts' scopes and parameters, and the session around all bodies."""
+"""The graph being written: one body, its parts' scopes and parameters, and what all bodies have in common."""
 
 from __future__ import annotations
 
