@@ -24,7 +24,8 @@ from blockgraph.pattern import PatternMisfit
 
 CODE = "BG219"
 MANY = 100.0
-MAX_LAYERS = 48  # growth that explodes has shown by then, and a stack costs the same however deep
+MAX_LAYERS = 12  # what follows is taken to go on at the last rate, so that a stack costs the same however deep
+STEADY = 1.15  # a rate of growth above this, a layer, is no sum of branches any more
 ENORMOUS = 1e30
 Sizes = Mapping[str, float]
 
@@ -36,14 +37,23 @@ def lint_model(graph: Graph) -> Iterator[Finding]:
         levels = _levels(stack, sizes)
         if len(levels) < 3 or not math.isfinite(levels[-1]) or levels[1] <= 0 or node.place is None:
             continue
-        growth = levels[-1] / levels[1]
+        depth = number_of(stack.count, sizes) or 0
+        growth = levels[-1] / levels[1] * _further(levels, depth)
         if growth > MANY:
-            rate = growth ** (1 / (len(levels) - 2))
+            rate = growth ** (1 / max(1, depth - 1))
             name = node.scope or stack.path
             message = f"at init the stream grows about {rate:.2g} times in every layer of `{name}`, to"
-            message += f" {levels[-1]:.0e} times its size after {len(levels) - 1}"
+            message += f" {growth:.0e} times its size after {depth}"
             help = "draw the weights smaller, normalise the branches, or scale them by a small number"
             yield Finding(CODE, message, node.place, help, severity="warning")
+
+
+def _further(levels: list[float], depth: int) -> float:
+    """By how much the stream grows in the layers that were not worked out, at the rate of the last ones."""
+    half = len(levels) // 2
+    rate = (levels[-1] / levels[half]) ** (1 / (len(levels) - 1 - half)) if levels[half] > 0 else 1.0
+    left = min(depth - (len(levels) - 1), 200)
+    return rate**left if left > 0 and STEADY < rate < MANY else 1.0
 
 
 def _levels(stack: Repeat, sizes: Mapping[str, int]) -> list[float]:
