@@ -40,12 +40,11 @@ def to_dot(
     `theme` for which page the colours are. `params` writes the numbers of parameters into boxes and plates, `highway`
     draws the residual path thick and marks what stands on it.
     """
-    titles = [_title(graph, _caption(captions, index), params) for index, graph in enumerate(graphs)]
-    asked = [extras(graph, numbers=numbers, params=params, tolls=highway) for graph in graphs]
-    pairs = zip(graphs, asked, strict=True)
-    sketches = [arrange(collapse(graph, expand=expand, marks=marks, extras=more)) for graph, more in pairs]
-    values = [graph.dims if numbers else {} for graph in graphs]
-    return write(list(zip(sketches, titles, strict=True)), shapes, values, THEMES[theme], highway=highway)
+    more = [extras(graph, numbers=numbers, params=params, tolls=highway) for graph in graphs]
+    pairs = zip(graphs, more, strict=True)
+    sketches = [arrange(collapse(graph, expand=expand, marks=marks, extras=one)) for graph, one in pairs]
+    titled = list(zip(sketches, _titles(graphs, captions, params), strict=True))
+    return write(titled, shapes, _values(graphs, numbers), THEMES[theme], highway=highway)
 
 
 def to_mermaid(
@@ -60,16 +59,21 @@ def to_mermaid(
     highway: bool = False,
 ) -> str:
     """The same figures as a Mermaid flowchart; the options are those of `to_dot`."""
-    titles = [_title(graph, _caption(captions, index), params) for index, graph in enumerate(graphs)]
-    asked = [extras(graph, numbers=numbers, params=params, tolls=highway) for graph in graphs]
-    pairs = zip(graphs, asked, strict=True)
-    wirings = [Wiring(collapse(graph, expand=expand, marks=marks, extras=more)) for graph, more in pairs]
-    values = [graph.dims if numbers else {} for graph in graphs]
-    return write_mermaid(list(zip(wirings, titles, strict=True)), shapes, values, highway=highway)
+    more = [extras(graph, numbers=numbers, params=params, tolls=highway) for graph in graphs]
+    pairs = zip(graphs, more, strict=True)
+    wirings = [Wiring(collapse(graph, expand=expand, marks=marks, extras=one)) for graph, one in pairs]
+    titled = list(zip(wirings, _titles(graphs, captions, params), strict=True))
+    return write_mermaid(titled, shapes, _values(graphs, numbers), highway=highway)
 
 
-def _caption(captions: Sequence[str], index: int) -> str:
-    return captions[index] if index < len(captions) else ""
+def _values(graphs: Sequence[Graph], numbers: bool) -> list[dict[str, int]]:
+    """The numbers to write in place of symbols."""
+    return [graph.dims if numbers else {} for graph in graphs]
+
+
+def _titles(graphs: Sequence[Graph], captions: Sequence[str], params: bool) -> list[Label]:
+    told = [*captions, *[""] * len(graphs)]
+    return [_title(graph, caption, params) for graph, caption in zip(graphs, told, strict=False)]
 
 
 def _title(graph: Graph, caption: str, params: bool) -> Label:

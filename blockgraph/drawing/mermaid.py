@@ -12,7 +12,7 @@ from typing import Final
 from blockgraph.dims import Dim, show
 from blockgraph.drawing.diagram import FIGURE, Box, Wire
 from blockgraph.drawing.marking import CLASSES
-from blockgraph.drawing.text import INVALID, Label, lines
+from blockgraph.drawing.text import Label, lines, visible
 from blockgraph.drawing.themes import LIGHT
 from blockgraph.drawing.trail import trail
 from blockgraph.drawing.wiring import Wiring
@@ -46,12 +46,8 @@ def quoted(texts: Iterable[str]) -> str:
 
 
 def _escaped(char: str) -> str:
-    code = ord(char)
-    if code < 0x20:
-        return chr(0x2400 + code)
-    if code in INVALID or 0x7F <= code < 0xA0:
-        return "\N{REPLACEMENT CHARACTER}"
-    return char if char.isalnum() or char in HARMLESS or code > 0x7F else f"#{code};"
+    char = visible(char)
+    return char if char.isalnum() or char in HARMLESS or ord(char) > 0x7F else f"#{ord(char)};"
 
 
 def _fills() -> list[tuple[str, str]]:

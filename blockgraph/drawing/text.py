@@ -28,15 +28,19 @@ def escape(text: str) -> str:
     return "".join(_escaped(char) for char in text).replace("  ", " &#160;") or "&#160;"
 
 
-def _escaped(char: str) -> str:
+def visible(char: str) -> str:
+    """A character as it can be drawn: a control character as its symbol, what no file may hold as a stand-in."""
     code = ord(char)
     if code < 0x20:
         return chr(0x2400 + code)
-    if code in INVALID or 0x7F <= code < 0xA0:
-        return "\N{REPLACEMENT CHARACTER}"
+    return "\N{REPLACEMENT CHARACTER}" if code in INVALID or 0x7F <= code < 0xA0 else char
+
+
+def _escaped(char: str) -> str:
+    char = visible(char)
     if char == "\\":
         return "&#92;&#92;"  # Graphviz reads `\\G` in a label as the name of the graph
-    return f"&#{code};" if char in "&<>\"'[]" else char
+    return f"&#{ord(char)};" if char in "&<>\"'[]" else char
 
 
 def lines(text: str, width: int = WRAP) -> list[str]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from blockgraph.elaborate.items import Cut, Fault, Ref, describe, known_numbers, real, size
+from blockgraph.elaborate.items import Cut, Fault, describe, known_numbers, real, size
 from blockgraph.errors import near
-from blockgraph.op import OPS, Op, Refusal, load_ops, signature_of
+from blockgraph.op import Op, Refusal, load_ops, signature_of
 from blockgraph.syntax import Call, Expr
 
 
@@ -204,6 +204,3 @@ def operator(symbol: str) -> Op:
     names = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "**": "power", "@": "matmul"}
     ops = load_ops()
     return ops[names[symbol]]() if symbol in names else ops["compare"](relation=symbol)  # type: ignore[call-arg]
-
-
-__all__ = ["OPS", "Bound", "Operand", "Ref", "bind", "functions", "operator", "refusal", "subscript_items", "usage"]

@@ -14,7 +14,7 @@ from blockgraph.elaborate.frame import Frame
 from blockgraph.elaborate.init import RANDOM, Init
 from blockgraph.elaborate.instance import ActivationInstance, Argument, Instance, ModuleInstance, ParamSpec, symbol_of
 from blockgraph.elaborate.items import Fault, Item, Ref, evaluate, fold, real
-from blockgraph.elaborate.options import BLOCK_OPTIONS, Found, look_up, read_options
+from blockgraph.elaborate.options import BLOCK_OPTIONS, look_up, read_options
 from blockgraph.equation import parse_equations, parse_expression
 from blockgraph.errors import Place
 from blockgraph.graph import Scope
@@ -327,6 +327,3 @@ class LostInstance(Instance):
     def parameter(self, name: str, node: object) -> Ref:
         """Unknown too."""
         return self.body.unknown(name)
-
-
-__all__ = ["Fault", "Found", "KindInstance", "instantiate"]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from blockgraph.cli.arguments import Parser, size
+from blockgraph.cli.runs import values_of
 from blockgraph.cli.terminal import Terminal, exit_code
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def main(options: Namespace, terminal: Terminal) -> int:
     from blockgraph.cost import WIDTHS, costs
     from blockgraph.report import as_data
 
-    one = examine(options.spec, _values(options))
+    one = examine(options.spec, values_of(options))
     if not one.ok or one.checked is None or one.checked.graph is None:
         return terminal.failed(one.findings, one.lines)
     graph = one.checked.graph
@@ -55,16 +56,6 @@ def main(options: Namespace, terminal: Terminal) -> int:
     else:
         terminal.data(tables.text(name, terminal.console, terminal.width))
     return exit_code(one.findings)
-
-
-def _values(options: Namespace) -> dict[str, Any]:
-    from blockgraph.cli.specs import values
-
-    found = values(options.set)
-    for name, option, number in (("B", "--batch", options.batch), ("T", "--time", options.time)):
-        if number is not None and found.setdefault(name, number) != number:
-            options.usage(f"{option} {number} and --set {name}={found[name]} contradict each other")
-    return found
 
 
 def _memory(graph: Graph, dtype: str) -> MemoryReport | None:
