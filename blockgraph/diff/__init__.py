@@ -9,5 +9,6 @@ from __future__ import annotations
 from blockgraph.diff.canonical import canonical, fingerprint
 from blockgraph.diff.changes import Change
 from blockgraph.diff.report import Difference, diff
+from blockgraph.diff.structure import Structure
 
-__all__ = ["Change", "Difference", "canonical", "diff", "fingerprint"]
+__all__ = ["Change", "Difference", "Structure", "canonical", "diff", "fingerprint"]

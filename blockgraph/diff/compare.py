@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from blockgraph.diff.align import align, keys
+from blockgraph.diff.align import align
 from blockgraph.diff.changes import Change
 from blockgraph.diff.facts import facts, norm_text
 from blockgraph.diff.inside import inside
 from blockgraph.diff.naming import Naming, shown
 from blockgraph.diff.pairing import Pairing
-from blockgraph.diff.placement import Standing, arrangement, beside, standings
+from blockgraph.diff.placement import Standing, arrangement, beside
+from blockgraph.diff.structure import Outline
 from blockgraph.diff.units import Unit, Units
-from blockgraph.graph import Graph
 from blockgraph.ops.leaf import Param
 
 
-def pair(left: Graph, right: Graph, naming: Naming) -> Pairing:
+def pair(left: Outline, right: Outline, naming: Naming) -> Pairing:
     """Match the units of two graphs, and learn from them which symbol is which."""
-    ours, theirs = Units(left), Units(right)
-    found = Pairing(ours, theirs, naming)
-    found.pairs = align([keys(ours, one) for one in ours.all], [keys(theirs, one) for one in theirs.all])
-    found.standings = standings(ours), standings(theirs)
+    found = Pairing(left.units, right.units, naming)
+    found.pairs = align(left.keys, right.keys)
+    found.standings = left.standings, right.standings
     _pair_by_role(found)
     naming.learn(_comparable(found))
     return found

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from blockgraph.diff.canonical import canonical, symbols_in_order
+from blockgraph.diff.canonical import symbols_in_order
 from blockgraph.diff.changes import Change, merged, over_layers
 from blockgraph.diff.compare import changes, pair
 from blockgraph.diff.naming import Naming
 from blockgraph.diff.pairing import Pairing
+from blockgraph.diff.structure import Structure
 from blockgraph.graph import Graph, Repeat
 
 MANY_LAYERS = 10_000  # up to here layer by layer
@@ -55,20 +56,23 @@ class _Inner:
     total: int = 0
 
 
-def diff(left: Graph, right: Graph) -> Difference:
-    """What must be done to the left graph to get the right one."""
-    naming = Naming(left, right)
-    ours, theirs = canonical(left), canonical(right)
-    if ours == theirs:
-        naming.pairs = dict(zip(symbols_in_order(left), symbols_in_order(right), strict=True))
+def diff(left: Graph | Structure, right: Graph | Structure) -> Difference:
+    """What must be done to the left graph to get the right one.
+
+    Whoever compares a graph more than once gives a `Structure` of it, which works out once what all comparisons need.
+    """
+    ours, theirs = (one if isinstance(one, Structure) else Structure(one) for one in (left, right))
+    naming = Naming(ours.graph, theirs.graph)
+    if ours.canonical == theirs.canonical:
+        naming.pairs = dict(zip(symbols_in_order(ours.graph), symbols_in_order(theirs.graph), strict=True))
         return Difference((), tuple(naming.sizes()))
     counts: list[Change] = []
-    bodies = _bodies(left, right, naming, counts)
+    bodies = _bodies(ours, theirs, naming, counts)
     told = [*changes(bodies[0].pairing), *counts]
     for first, total in {(one.around, one.stack): one.total for one in bodies[1:]}.items():
         inner = [one for one in bodies[1:] if (one.around, one.stack) == first]
         told += over_layers(((c, one.layers) for one in inner for c in _in_stack(one, changes(one.pairing))), total)
-    told = told or [_first(ours, theirs)]
+    told = told or [_first(ours.canonical, theirs.canonical)]
     return Difference(tuple(merged(told)), tuple(naming.sizes()), tuple(one.pairing for one in bodies))
 
 
@@ -78,9 +82,9 @@ def _in_stack(inner: _Inner, found: list[Change]) -> Iterator[Change]:
         yield replace(change, stack=stack)
 
 
-def _bodies(left: Graph, right: Graph, naming: Naming, counts: list[Change]) -> list[_Inner]:
+def _bodies(left: Structure, right: Structure, naming: Naming, counts: list[Change]) -> list[_Inner]:
     """The main graphs, then the bodies of matched stacks, outer ones first; what differs of stacks goes to `counts`."""
-    found = [_Inner(pair(left, right, naming))]
+    found = [_Inner(_pair(left, right, left.graph, right.graph, naming))]
     for number, outer in enumerate(found):
         units = outer.pairing.left, outer.pairing.right
         stacks = [(i, j) for i, j in outer.pairing.pairs if units[0].all[i].repeat is not None]
@@ -94,10 +98,14 @@ def _bodies(left: Graph, right: Graph, naming: Naming, counts: list[Change]) -> 
             total = sum(len(at) for at in layers.values())
             key = f"{j}:{name}"
             found += [
-                _Inner(pair(one.bodies[a], other.bodies[b], naming), number, key, at, total)
+                _Inner(_pair(left, right, one.bodies[a], other.bodies[b], naming), number, key, at, total)
                 for (a, b), at in layers.items()
             ]
     return found
+
+
+def _pair(left: Structure, right: Structure, one: Graph, other: Graph, naming: Naming) -> Pairing:
+    return pair(left.outline(one), right.outline(other), naming)
 
 
 def _counts(one: Repeat, other: Repeat, naming: Naming, names: tuple[str, ...]) -> Iterator[Change]:
