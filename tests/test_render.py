@@ -13,7 +13,7 @@ import networkx as nx
 import pytest
 
 from blockgraph.dims import Dim
-from blockgraph.drawing import draw, find_dot, to_dot
+from blockgraph.drawing import draw, find_dot, to_dot, written
 from blockgraph.graph import Graph, Repeat, Scope, Segment
 from blockgraph.number import Number
 from blockgraph.op import OPS
@@ -361,3 +361,19 @@ def test_one_set_of_parameters_for_all_layers_is_said_on_the_plate() -> None:
 def test_neighbours_of_one_kind_in_different_segments_fold_into_one() -> None:
     dot = to_dot([model([pre_norm("block")], [((0,), 40), ((0,), 0), ((0,), Dim("N"))])])
     assert re.findall(r">(×.*?)<", dot) == ["× N + 40"]
+
+
+@pytest.mark.parametrize("graph", [folded(), cycle(24), seq2seq(), shared_call(), mixer()], ids=lambda one: one.name)
+def test_every_id_of_a_drawing_says_what_it_stands_for(graph: Graph) -> None:
+    found = written([graph])
+    graphs = {id(graph): graph}
+    graphs |= {id(body): body for node in graph.nodes if isinstance(node.op, Repeat) for body in node.op.bodies}
+    assert set(found.boxes) == set(re.findall(r"^ *(n\d+) \[", found.dot, re.MULTILINE))
+    assert len(found.plates) == len(re.findall(r'class="plate( stack)?"', found.dot))
+    for box in found.boxes.values():
+        assert (box.key is None) == (box.look == "output")
+        owner, key = box.key or (id(graph), graph.outputs[0].value)
+        assert key in graphs[owner].scopes if isinstance(key, str) else graphs[owner].producers[key]
+    members = [plate.key for plate in found.plates.values() if plate.key is not None]
+    assert {owner for owner, _ in members} <= graphs.keys()
+    assert len(members) == len(found.plates) - (graph.name == cycle(24).name)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from typing import Literal, TypedDict, Unpack
 
 from blockgraph.drawing.arrange import arrange
 from blockgraph.drawing.collapse import collapse
+from blockgraph.drawing.diagram import Diagram
 from blockgraph.drawing.extras import extras, total_line
 from blockgraph.drawing.faults import faults, guilty, mended
 from blockgraph.drawing.marking import NO_MARKS, Mark, Marks
@@ -15,65 +16,67 @@ from blockgraph.drawing.program import draw, find_dot, picture
 from blockgraph.drawing.text import Label, label
 from blockgraph.drawing.themes import THEMES, ThemeName, adaptive
 from blockgraph.drawing.wiring import Wiring
-from blockgraph.drawing.write import write
+from blockgraph.drawing.write import Written, write
 from blockgraph.graph import Graph
 
 Shapes = Literal["changes", "all", "none"]
 
 
-def to_dot(
-    graphs: Sequence[Graph],
-    *,
-    expand: bool = False,
-    shapes: Shapes = "changes",
-    captions: Sequence[str] = (),
-    numbers: bool = False,
-    marks: Marks = NO_MARKS,
-    theme: ThemeName = "light",
-    params: bool = False,
-    highway: bool = False,
-) -> str:
-    """The DOT text of graphs side by side, each under its name and its caption (the source).
+class Told(TypedDict, total=False):
+    """What a drawing shows, in DOT and in Mermaid alike.
 
     `expand` writes stacks out layer by layer; `shapes` are told where they change, on all lines or nowhere,
-    with `numbers` in numbers as far as they are known. `marks` says what is added, removed, changed or at fault,
-    `theme` for which page the colours are. `params` writes the numbers of parameters into boxes and plates, `highway`
+    with `numbers` in numbers as far as they are known. `captions` are the sources under the names. `marks` says what is
+    added, removed, changed or at fault. `params` writes the numbers of parameters into boxes and plates, `highway`
     draws the residual path thick and marks what stands on it.
     """
-    more = [extras(graph, numbers=numbers, params=params, tolls=highway) for graph in graphs]
-    pairs = zip(graphs, more, strict=True)
-    sketches = [arrange(collapse(graph, expand=expand, marks=marks, extras=one)) for graph, one in pairs]
-    titled = list(zip(sketches, _titles(graphs, captions, params), strict=True))
-    return write(titled, shapes, _values(graphs, numbers), THEMES[theme], highway=highway)
+
+    expand: bool
+    shapes: Shapes
+    captions: Sequence[str]
+    numbers: bool
+    marks: Marks
+    params: bool
+    highway: bool
 
 
-def to_mermaid(
-    graphs: Sequence[Graph],
-    *,
-    expand: bool = False,
-    shapes: Shapes = "changes",
-    captions: Sequence[str] = (),
-    numbers: bool = False,
-    marks: Marks = NO_MARKS,
-    params: bool = False,
-    highway: bool = False,
-) -> str:
-    """The same figures as a Mermaid flowchart; the options are those of `to_dot`."""
-    more = [extras(graph, numbers=numbers, params=params, tolls=highway) for graph in graphs]
-    pairs = zip(graphs, more, strict=True)
-    wirings = [Wiring(collapse(graph, expand=expand, marks=marks, extras=one)) for graph, one in pairs]
-    titled = list(zip(wirings, _titles(graphs, captions, params), strict=True))
-    return write_mermaid(titled, shapes, _values(graphs, numbers), highway=highway)
+def to_dot(graphs: Sequence[Graph], *, theme: ThemeName = "light", **told: Unpack[Told]) -> str:
+    """The DOT text of graphs side by side, each under its name and its caption, in the colours for a kind of page."""
+    return written(graphs, theme=theme, **told).dot
 
 
-def _values(graphs: Sequence[Graph], numbers: bool) -> list[dict[str, int]]:
+def written(graphs: Sequence[Graph], *, theme: ThemeName = "light", **told: Unpack[Told]) -> Written:
+    """The DOT text with what its ids stand for."""
+    sketches = [arrange(diagram) for diagram in _diagrams(graphs, told)]
+    titled = list(zip(sketches, _titles(graphs, told), strict=True))
+    shapes, values = told.get("shapes", "changes"), _values(graphs, told)
+    return write(titled, shapes, values, THEMES[theme], highway=told.get("highway", False))
+
+
+def to_mermaid(graphs: Sequence[Graph], **told: Unpack[Told]) -> str:
+    """The same figures as a Mermaid flowchart."""
+    wirings = [Wiring(diagram) for diagram in _diagrams(graphs, told)]
+    titled = list(zip(wirings, _titles(graphs, told), strict=True))
+    shapes, values = told.get("shapes", "changes"), _values(graphs, told)
+    return write_mermaid(titled, shapes, values, highway=told.get("highway", False))
+
+
+def _diagrams(graphs: Sequence[Graph], told: Told) -> Iterator[Diagram]:
+    numbers, params, tolls = told.get("numbers", False), told.get("params", False), told.get("highway", False)
+    for graph in graphs:
+        more = extras(graph, numbers=numbers, params=params, tolls=tolls)
+        yield collapse(graph, expand=told.get("expand", False), marks=told.get("marks", NO_MARKS), extras=more)
+
+
+def _values(graphs: Sequence[Graph], told: Told) -> list[dict[str, int]]:
     """The numbers to write in place of symbols."""
-    return [graph.dims if numbers else {} for graph in graphs]
+    return [graph.dims if told.get("numbers", False) else {} for graph in graphs]
 
 
-def _titles(graphs: Sequence[Graph], captions: Sequence[str], params: bool) -> list[Label]:
-    told = [*captions, *[""] * len(graphs)]
-    return [_title(graph, caption, params) for graph, caption in zip(graphs, told, strict=False)]
+def _titles(graphs: Sequence[Graph], told: Told) -> list[Label]:
+    captions = [*told.get("captions", ()), *[""] * len(graphs)]
+    pairs = zip(graphs, captions, strict=False)
+    return [_title(graph, caption, told.get("params", False)) for graph, caption in pairs]
 
 
 def _title(graph: Graph, caption: str, params: bool) -> Label:
@@ -85,6 +88,8 @@ __all__ = [
     "Marks",
     "Shapes",
     "ThemeName",
+    "Told",
+    "Written",
     "adaptive",
     "draw",
     "faults",
@@ -94,4 +99,5 @@ __all__ = [
     "picture",
     "to_dot",
     "to_mermaid",
+    "written",
 ]

@@ -40,7 +40,7 @@ def collapse(graph: Graph, *, expand: bool = False, marks: Marks = NO_MARKS, ext
 def _frame(diagram: Diagram, graph: Graph) -> int:
     """A plate around a lone block; a model, made of blocks and stacks, has plates enough."""
     made_of_plates = any(isinstance(node.op, Repeat) or block_scopes(graph, node.scope) for node in graph.nodes)
-    return FIGURE if made_of_plates else diagram.frame(Plate(FIGURE))
+    return FIGURE if made_of_plates else diagram.frame(Plate(FIGURE, key=(id(graph), "")))
 
 
 def _run(walk: Walk) -> Any:
@@ -88,7 +88,9 @@ class _Collapse:
         for outer in block_scopes(graph, key):
             if outer not in plates:
                 scope = graph.scopes[outer]
-                plates[outer] = self.diagram.frame(Plate(plate, scope.title or scope.path, self.details(graph, outer)))
+                details = self.details(graph, outer)
+                made = Plate(plate, scope.title or scope.path, details, key=(id(graph), outer))
+                plates[outer] = self.diagram.frame(made)
             plate = plates[outer]
         return plate
 
@@ -96,7 +98,8 @@ class _Collapse:
         """An input of the main module; inputs of a block are known already."""
         value = node.outputs[0]
         if value not in known:
-            known[value] = _made(self.diagram.add(Box(node.op.label(), "input")), graph, value)
+            box = Box(node.op.label(), "input", key=(id(graph), node.id))
+            known[value] = _made(self.diagram.add(box), graph, value)
 
     def part(self, graph: Graph, key: str, call: list[Node], known: dict[int, Value], plate: int) -> None:
         """All nodes of one call as one box."""
@@ -106,11 +109,11 @@ class _Collapse:
         scope = graph.scopes[key]
         details = (*filter(None, (self.extras.written(scope.detail),)), *self.details(graph, key))
         inputs = tuple(dict.fromkeys(wire for wire in wires if isinstance(wire, Wire)))
-        mark = self.marks.boxes.get((id(graph), key))
-        toll = (id(graph), key) in self.extras.tolls
-        box = self.diagram.add(
-            Box(scope.title or scope.path, "box", scope.family, details, inputs, plate, mark=mark, toll=toll)
-        )
+        made_for = (id(graph), key)
+        mark, toll = self.marks.boxes.get(made_for), made_for in self.extras.tolls
+        title = scope.title or scope.path
+        made_box = Box(title, "box", scope.family, details, inputs, plate, mark=mark, toll=toll, key=made_for)
+        box = self.diagram.add(made_box)
         known.update((value, _made(box, graph, value)) for value in sorted(made))
 
     def op(self, graph: Graph, node: Node, known: dict[int, Value], plate: int) -> None:
@@ -122,13 +125,17 @@ class _Collapse:
             return
         key = id(graph), node.id
         made = op_box(node.op, values, plate)
-        box = self.diagram.add(replace(made, mark=self.marks.boxes.get(key), toll=key in self.extras.tolls))
+        box = self.diagram.add(replace(made, mark=self.marks.boxes.get(key), toll=key in self.extras.tolls, key=key))
         known.update((value, _made(box, graph, value)) for value in node.outputs)
 
     def body_line(self, repeat: Repeat, body: int) -> tuple[str, ...]:
         """The parameters of one layer; of a stack with one set for all layers they are not each layer's own."""
         line = self.extras.line(repeat.bodies[body])
         return tuple(text.replace(" each", " in all") for text in line) if repeat.shared else line
+
+    def member(self, plate: int, name: str, repeat: Repeat, body: int) -> int:
+        """The plate of one member of a cycle."""
+        return self.diagram.frame(Plate(plate, name, self.body_line(repeat, body), key=(id(repeat.bodies[body]), "")))
 
     def details(self, graph: Graph, key: str) -> tuple[str, ...]:
         """What is said of a part that is not its own: its parameters where it is met first, else which use it is."""
@@ -147,10 +154,11 @@ class _Collapse:
         for fold in folds(repeat, self.dims, expand=self.expand):
             alone = len(fold.members) == 1
             details = (*fold.details, *(self.body_line(repeat, fold.members[0][0]) if alone else ()))
-            inner = self.diagram.frame(Plate(plate, fold.title, details, "stack" if _many(fold) else "block"))
+            key = (id(repeat.bodies[fold.members[0][0]]), "") if alone else None
+            inner = self.diagram.frame(Plate(plate, fold.title, details, "stack" if _many(fold) else "block", key))
             for body, name in fold.members:
                 block = repeat.bodies[body]
-                member = inner if alone else self.diagram.frame(Plate(inner, name, self.body_line(repeat, body)))
+                member = inner if alone else self.member(inner, name, repeat, body)
                 inputs = _seen(block, (port.value for port in block.inputs), values)
                 outputs = yield self.walk(block, inputs, member)
                 values = _carry(repeat, values, outputs)

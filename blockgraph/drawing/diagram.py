@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from blockgraph.dims import Shape
-from blockgraph.drawing.marking import SHOWN, Mark
+from blockgraph.drawing.marking import SHOWN, Key, Mark
 
 Look = Literal["box", "circle", "pill", "input", "output"]
 FIGURE = 0
@@ -31,7 +31,7 @@ class Box:
     """One thing that is drawn: a part, an op written in an equation, an input or an output.
 
     `direct` marks an op that stands in an equation itself; only such ops may sit on a residual rail. `toll` marks what
-    stands on the residual highway.
+    stands on the residual highway. `key` says what in the graph it is drawn for; an output has none.
     """
 
     title: str
@@ -43,6 +43,7 @@ class Box:
     direct: bool = False
     mark: Mark | None = None
     toll: bool = False
+    key: Key | None = None
 
     @property
     def is_plus(self) -> bool:
@@ -60,12 +61,16 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Plate:
-    """A frame around boxes: a block, or a stack with its number of layers. Plate 0 is the figure itself."""
+    """A frame around boxes: a block, or a stack with its number of layers. Plate 0 is the figure itself.
+
+    `key` says what is inside: the scope of a block, or the body of a stack.
+    """
 
     parent: int | None
     title: str = ""
     details: tuple[str, ...] = ()
     kind: Literal["figure", "block", "stack"] = "block"
+    key: Key | None = None
 
 
 @dataclass(slots=True)

@@ -8,12 +8,13 @@ the graph, one per operand; each carries its line in `pos`, so that every versio
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
 from blockgraph.dims import Dim, show
 from blockgraph.drawing.arrange import Path, Sketch
-from blockgraph.drawing.diagram import FIGURE, Box
+from blockgraph.drawing.diagram import FIGURE, Box, Plate
 from blockgraph.drawing.marking import CLASSES, box_style, wire_style
 from blockgraph.drawing.place import MARGIN, TELL, TELL_SIZE, Frame, Layout, Spot, box_label, place, tell_at
 from blockgraph.drawing.text import Label, escape, label
@@ -40,6 +41,15 @@ def _surface(colours: tuple[str, ...], width: float) -> str:
     return f'style="rounded,filled", fillcolor="{colours[0]}", color="{colours[1]}", penwidth={width}{words}'
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A DOT text, and what its ids stand for: boxes by `n0`, plates by `cluster1`."""
+
+    dot: str
+    boxes: Mapping[str, Box]
+    plates: Mapping[str, Plate]
+
+
 def write(
     sketches: Sequence[tuple[Sketch, Label]],
     shapes: str,
@@ -47,8 +57,8 @@ def write(
     theme: Theme = LIGHT,
     *,
     highway: bool = False,
-) -> str:
-    """The DOT text of figures side by side, each under its title; with `highway` the residual path is thick."""
+) -> Written:
+    """Figures side by side, each under its title; with `highway` the residual path is thick."""
     pairs = zip(sketches, values, strict=True)
     figures = [_Figure(sketch, title, shapes, known, theme) for (sketch, title), known in pairs]
     for figure in figures:
@@ -62,7 +72,8 @@ def write(
     bounds = _bounds(figures, top)
     graph = f'layout=nop2, outputorder=edgesfirst, bb="{bounds}", pad=0.15, fontname="Arial", bgcolor="{theme.paper}"'
     graph += ', label=""'
-    return "".join([f"digraph {{\n  graph [{graph}];\n", _defaults(theme), *body, "}\n"])
+    dot = "".join([f"digraph {{\n  graph [{graph}];\n", _defaults(theme), *body, "}\n"])
+    return Written(dot, ids.boxes, ids.plates)
 
 
 def _bounds(figures: Sequence[_Figure], top: float) -> str:
@@ -70,15 +81,26 @@ def _bounds(figures: Sequence[_Figure], top: float) -> str:
     return _box(frames[0].join(frames[-1]))
 
 
+@dataclass(slots=True)
 class _Ids:
-    """Counts over all figures."""
+    """Counts over all figures, and what the ids stand for."""
 
-    def __init__(self) -> None:
-        self.nodes = self.points = self.clusters = 0
+    points: int = 0
+    clusters: int = 0
+    boxes: dict[str, Box] = field(default_factory=dict)
+    plates: dict[str, Plate] = field(default_factory=dict)
 
-    def cluster(self) -> str:
+    def cluster(self, plate: Plate | None = None) -> str:
         self.clusters += 1
-        return f"cluster{self.clusters - 1}"
+        name = f"cluster{self.clusters - 1}"
+        self.plates |= {} if plate is None else {name: plate}
+        return name
+
+    def numbers(self, live: Sequence[int], boxes: Sequence[Box]) -> dict[int, int]:
+        """The numbers of the boxes of one figure."""
+        found = {box: len(self.boxes) + place for place, box in enumerate(live)}
+        self.boxes |= {f"n{number}": boxes[box] for box, number in found.items()}
+        return found
 
 
 class _Figure:
@@ -149,8 +171,7 @@ class _Figure:
 
     def statements(self, ids: _Ids, top: float) -> list[str]:
         """The lines of DOT of this figure."""
-        numbers = {box: ids.nodes + n for n, box in enumerate(self.wiring.live)}
-        ids.nodes += len(numbers)
+        numbers = ids.numbers(self.wiring.live, self.wiring.boxes)
         title = self.at((self.middle, top + 6 + self.title.height / 2))
         size = f"lwidth={_inches(self.title.width)}, lheight={_inches(self.title.height)}"
         where = f'bb="{_box(self.moved(self.outer(top)))}", lp="{title}", {size}'
@@ -208,14 +229,14 @@ class _Figure:
         attributes = f'peripheries=1, bb="{_box(frame)}", {size}label={self.written(text)}'
         if self.plates[plate].kind != "stack":
             return [
-                f"subgraph {ids.cluster()} {{",
+                f"subgraph {ids.cluster(self.plates[plate])} {{",
                 f'graph [class="plate", {_surface(self.theme.plate, 1.2)}, {attributes}];',
             ]
         back = f'peripheries=1, bb="{_box(frame.grow(MARGIN / 2))}"'
         return [
             f"subgraph {ids.cluster()} {{",
             f'graph [class="plate back", {_surface(self.theme.back, 1.0)}, {back}];',
-            f"subgraph {ids.cluster()} {{",
+            f"subgraph {ids.cluster(self.plates[plate])} {{",
             f'graph [class="plate stack", {_surface(self.theme.stack, 1.0)}, {attributes}];',
         ]
 
