@@ -374,6 +374,9 @@ def test_every_id_of_a_drawing_says_what_it_stands_for(graph: Graph) -> None:
         assert (box.key is None) == (box.look == "output")
         owner, key = box.key or (id(graph), graph.outputs[0].value)
         assert key in graphs[owner].scopes if isinstance(key, str) else graphs[owner].producers[key]
+    assert found.inside.keys() == {*found.plates, *(name for name, box in found.boxes.items() if box.plate)} - {
+        name for name, plate in found.plates.items() if not plate.parent
+    }
     members = [plate.key for plate in found.plates.values() if plate.key is not None]
     assert {owner for owner, _ in members} <= graphs.keys()
     assert len(members) == len(found.plates) - (graph.name == cycle(24).name)

@@ -14,7 +14,7 @@ from blockgraph.drawing.marking import NO_MARKS, Mark, Marks
 from blockgraph.drawing.mermaid import write_mermaid
 from blockgraph.drawing.program import draw, find_dot, picture
 from blockgraph.drawing.text import Label, label
-from blockgraph.drawing.themes import THEMES, ThemeName, adaptive
+from blockgraph.drawing.themes import THEMES, ThemeName, adaptive, dark_rules
 from blockgraph.drawing.wiring import Wiring
 from blockgraph.drawing.write import Written, write
 from blockgraph.graph import Graph
@@ -91,6 +91,7 @@ __all__ = [
     "Told",
     "Written",
     "adaptive",
+    "dark_rules",
     "draw",
     "faults",
     "find_dot",

@@ -122,11 +122,12 @@ THEMES: Final[Mapping[str, Theme]] = {"light": LIGHT, "dark": DARK, "print": PRI
 
 def adaptive(svg: bytes) -> bytes:
     """An SVG in light colours with one style element that makes it dark on a page that prefers dark colours."""
-    return re.sub(rb"<svg\b[^>]*>", lambda found: found[0] + b"\n" + _style().encode(), svg, count=1)
+    style = f"<style>\n@media (prefers-color-scheme: dark) {{\n{dark_rules()}\n}}\n</style>"
+    return re.sub(rb"<svg\b[^>]*>", lambda found: found[0] + b"\n" + style.encode(), svg, count=1)
 
 
-def _style() -> str:
-    """Every rule names the class of what it colours; the shapes of a part that is filled keep their fill."""
+def dark_rules() -> str:
+    """The style rules that make a light SVG dark; the shapes of a part that is filled keep their fill."""
     marks = [
         f'[class] path[stroke="{COLOURS[sign]}" i],[class] ellipse[stroke="{COLOURS[sign]}" i]{{stroke:{colour}}}'
         f'[class] polygon[stroke="{COLOURS[sign]}" i]{{stroke:{colour}}}'
@@ -150,7 +151,7 @@ def _style() -> str:
         f".tap ellipse{{fill:{DARK.ink};stroke:{DARK.ink}}}",
         *marks,
     ]
-    return "<style>\n@media (prefers-color-scheme: dark) {\n" + "\n".join(rules) + "\n}\n</style>"
+    return "\n".join(rules)
 
 
 def _filled(css: str, fill: str, stroke: str) -> str:

@@ -43,11 +43,12 @@ def _surface(colours: tuple[str, ...], width: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A DOT text, and what its ids stand for: boxes by `n0`, plates by `cluster1`."""
+    """A DOT text, and what its ids stand for: boxes by `n0`, plates by `cluster1`; `inside` is what is around each."""
 
     dot: str
     boxes: Mapping[str, Box]
     plates: Mapping[str, Plate]
+    inside: Mapping[str, str]
 
 
 def write(
@@ -73,7 +74,7 @@ def write(
     graph = f'layout=nop2, outputorder=edgesfirst, bb="{bounds}", pad=0.15, fontname="Arial", bgcolor="{theme.paper}"'
     graph += ', label=""'
     dot = "".join([f"digraph {{\n  graph [{graph}];\n", _defaults(theme), *body, "}\n"])
-    return Written(dot, ids.boxes, ids.plates)
+    return Written(dot, ids.boxes, ids.plates, ids.inside)
 
 
 def _bounds(figures: Sequence[_Figure], top: float) -> str:
@@ -89,18 +90,19 @@ class _Ids:
     clusters: int = 0
     boxes: dict[str, Box] = field(default_factory=dict)
     plates: dict[str, Plate] = field(default_factory=dict)
+    inside: dict[str, str] = field(default_factory=dict)
 
-    def cluster(self, plate: Plate | None = None) -> str:
+    def cluster(self) -> str:
         self.clusters += 1
-        name = f"cluster{self.clusters - 1}"
-        self.plates |= {} if plate is None else {name: plate}
-        return name
+        return f"cluster{self.clusters - 1}"
 
-    def numbers(self, live: Sequence[int], boxes: Sequence[Box]) -> dict[int, int]:
-        """The numbers of the boxes of one figure."""
-        found = {box: len(self.boxes) + place for place, box in enumerate(live)}
-        self.boxes |= {f"n{number}": boxes[box] for box, number in found.items()}
-        return found
+    def keep(self, boxes: Mapping[str, Box], plates: Mapping[int, tuple[str, Plate]]) -> None:
+        """Keep what is in one figure; `plates` are by their number there."""
+        self.boxes |= boxes
+        self.plates |= dict(plates.values())
+        around = {name: box.plate for name, box in boxes.items()}
+        around |= {name: plate.parent or FIGURE for name, plate in plates.values()}
+        self.inside |= {name: plates[plate][0] for name, plate in around.items() if plate in plates}
 
 
 class _Figure:
@@ -112,6 +114,7 @@ class _Figure:
         self.sketch, self.title, self.shapes, self.values = sketch, title, shapes, values
         self.theme = theme
         self.thick: set[tuple[int, int]] = set()
+        self.named: dict[int, str] = {}  # the cluster of each plate
         self.wiring, self.plates = sketch.wiring, sketch.wiring.diagram.plates
         texts = ((number, self.told(path)) for number, path in enumerate(sketch.paths))
         self.texts = {number: text for number, text in texts if text}
@@ -171,7 +174,7 @@ class _Figure:
 
     def statements(self, ids: _Ids, top: float) -> list[str]:
         """The lines of DOT of this figure."""
-        numbers = ids.numbers(self.wiring.live, self.wiring.boxes)
+        numbers = {box: len(ids.boxes) + n for n, box in enumerate(self.wiring.live)}
         title = self.at((self.middle, top + 6 + self.title.height / 2))
         size = f"lwidth={_inches(self.title.width)}, lheight={_inches(self.title.height)}"
         where = f'bb="{_box(self.moved(self.outer(top)))}", lp="{title}", {size}'
@@ -179,6 +182,8 @@ class _Figure:
         opening = f"{look}, {where}, label={self.written(self.title)}"
         body = [f"  subgraph {ids.cluster()} {{\n", f"    graph [{opening}];\n"]
         body += self.tree(numbers, ids)
+        boxes = {f"n{number}": self.wiring.boxes[box] for box, number in numbers.items()}
+        ids.keep(boxes, {plate: (name, self.plates[plate]) for plate, name in self.named.items()})
         paths = sorted(enumerate(self.sketch.paths), key=lambda item: self.is_thick(item[1]))
         body += [f"    {self.edge(n, path, numbers)}\n" for n, path in paths]
         return [*body, "  }\n"]
@@ -228,15 +233,17 @@ class _Figure:
         size = f'lp="{spot}", lwidth={_inches(text.width)}, lheight={_inches(text.height)}, ' if text.title else ""
         attributes = f'peripheries=1, bb="{_box(frame)}", {size}label={self.written(text)}'
         if self.plates[plate].kind != "stack":
+            self.named[plate] = ids.cluster()
             return [
-                f"subgraph {ids.cluster(self.plates[plate])} {{",
+                f"subgraph {self.named[plate]} {{",
                 f'graph [class="plate", {_surface(self.theme.plate, 1.2)}, {attributes}];',
             ]
+        behind, self.named[plate] = ids.cluster(), ids.cluster()
         back = f'peripheries=1, bb="{_box(frame.grow(MARGIN / 2))}"'
         return [
-            f"subgraph {ids.cluster()} {{",
+            f"subgraph {behind} {{",
             f'graph [class="plate back", {_surface(self.theme.back, 1.0)}, {back}];',
-            f"subgraph {ids.cluster(self.plates[plate])} {{",
+            f"subgraph {self.named[plate]} {{",
             f'graph [class="plate stack", {_surface(self.theme.stack, 1.0)}, {attributes}];',
         ]
 
