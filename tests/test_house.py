@@ -29,7 +29,7 @@ LEVELS: dict[str, float] = {
     "read_module": 3.25,
     "shortform": 3.5,
     **dict.fromkeys(("spec", "build", "facts", "cost", "lower", "same", "tables", "suppress", "fixes"), 4),
-    **dict.fromkeys(("elaborate", "run", "lints", "drawing", "export", "losses"), 5),
+    **dict.fromkeys(("elaborate", "run", "lints", "drawing", "export", "losses", "peephole"), 5),
     "diff": 5.5,
     **dict.fromkeys(("grad", "explain"), 6),
     **dict.fromkeys(("weights", "probe", "gradcheck", "sarif"), 7),
@@ -45,7 +45,7 @@ LEVELS: dict[str, float] = {
 # The two halves of the hourglass meet in the graph, and nowhere else.
 FRONT = {"source", "equation", "placement", "kind", "kinds", "module", "read_module"}
 FRONT |= {"schema", "shortform", "spec", "elaborate"}
-BACK = {"facts", "cost", "lower", "run", "grad", "gradcheck", "probe", "lints", "drawing", "export"}
+BACK = {"facts", "cost", "lower", "run", "grad", "gradcheck", "probe", "lints", "drawing", "export", "peephole"}
 
 FORBIDDEN_NAMES = {"util", "utils", "helper", "helpers", "manager", "process", "data", "common", "misc"}
 
