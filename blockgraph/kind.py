@@ -26,10 +26,10 @@ KINDS: dict[str, type[Kind]] = {}
 FIRST_WIDTH = "C"
 
 
-def refuse(expected: str, value: object, help: str = "") -> PydanticCustomError:
-    """The error for a value of the wrong form."""
+def refuse(expected: str, value: object, help: str = "", at: tuple[str | int, ...] = ()) -> PydanticCustomError:
+    """The error for a value of the wrong form; `at` leads to it inside what is being checked."""
     message, help = wrong_value(expected, value, help)
-    return PydanticCustomError("BG022", "{message}", {"message": message, "help": help})
+    return PydanticCustomError("BG022", "{message}", {"message": message, "help": help, "at": at})
 
 
 def _size(value: object) -> object:

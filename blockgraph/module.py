@@ -15,6 +15,8 @@ from blockgraph.op import DType
 from blockgraph.syntax import Equation, Expr
 from blockgraph.wording import wrong_value
 
+CONTENT = frozenset({"equations", "sublayers"})
+
 
 @dataclass(frozen=True, slots=True)
 class SizeText:
@@ -26,7 +28,10 @@ class SizeText:
 
 @dataclass(frozen=True, slots=True)
 class InputDecl:
-    """An input: the text of its axes, what it holds, and the bound of ids. `open` allows any leading axes."""
+    """An input: the text of its axes, what it holds, and the bound of ids. `open` allows any leading axes.
+
+    `unread` says that something of it was told to be wrong: `dims` are the axes that could be read.
+    """
 
     name: str
     dims: tuple[SizeText, ...]
@@ -35,14 +40,15 @@ class InputDecl:
     path: SpecPath = ()
     open: bool = False
     optional: bool = False
+    unread: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ParamDecl:
-    """A parameter of the module itself: axes, init as written, whether it is frozen."""
+    """A parameter of the module itself: axes (None after a finding), init as written, whether it is frozen."""
 
     name: str
-    dims: tuple[SizeText, ...]
+    dims: tuple[SizeText, ...] | None
     init: Any = None
     frozen: bool = False
     path: SpecPath = ()
@@ -50,7 +56,10 @@ class ParamDecl:
 
 @dataclass(frozen=True, slots=True)
 class PartDecl:
-    """A named part: a kind with options, still as written; `path` is where its options stand."""
+    """A named part: a kind with options, still as written; `path` is where its options stand.
+
+    The kind is empty after a finding: the part takes anything and gives unknown values.
+    """
 
     name: str
     kind: str
@@ -77,7 +86,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """A block, a model or an opened kind."""
+    """A block, a model or an opened kind.
+
+    `unread` are its keys that could not be read: whatever they would have said is unknown, and never told as missing.
+    """
 
     name: str
     inputs: tuple[InputDecl, ...]
@@ -88,6 +100,17 @@ class Module:
     path: SpecPath = ()
     causal: bool = False
     residual_normed: bool = False
+    unread: frozenset[str] = frozenset()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether what it computes is unknown."""
+        return not self.lines
+
+    @property
+    def hides_names(self) -> bool:
+        """Whether a name that seems to be of nothing may be one that could not be read."""
+        return bool(self.unread & {"inputs", "params"}) or any(one.unread for one in self.inputs)
 
 
 @dataclass(slots=True)

@@ -185,10 +185,13 @@ class Op:
         return tuple(Type(shape, dtype, bare) for shape in shapes)
 
     def check_dtypes(self, types: tuple[Type, ...]) -> None:
-        """Raises Misfit (BG107) when an operand holds ids or booleans where floats are needed, and so on."""
+        """Raises Misfit (BG107) when an operand holds ids or booleans where floats are needed, and so on.
+
+        Of an unknown value the dtype is unknown too.
+        """
         for index, given in enumerate(types):
             wanted = self.operand_dtypes[index] if index < len(self.operand_dtypes) else "float"
-            if wanted not in ("any", given.dtype):
+            if given.shape is not None and wanted not in ("any", given.dtype):
                 words = {"float": "numbers", "int": "ids", "bool": "true and false"}
                 raise Misfit(
                     "BG107", f"`{self.name}` takes {words[wanted]} here, not {words[given.dtype]}", blame=index

@@ -13,7 +13,7 @@ from blockgraph.errors import Place, Related, SpecPath
 from blockgraph.module import InputDecl, Line, ParamDecl, PartDecl, Report, SizeText
 from blockgraph.op import DType
 from blockgraph.scan import check_target
-from blockgraph.schema import InputKeys, ParamKeys, validate
+from blockgraph.schema import InputKeys, ParamKeys, misread, validate
 from blockgraph.source import Document
 from blockgraph.syntax import Call, Name, Unread, walk
 
@@ -74,13 +74,13 @@ def size_text(value: Any, path: SpecPath, document: Document, report: Report) ->
     return None if expr is None else SizeText(expr, path)
 
 
-def sizes(values: Any, path: SpecPath, document: Document, report: Report) -> tuple[SizeText, ...] | None:
-    """The axes of a shape, or None if one of them cannot be read."""
+def sizes(values: Any, path: SpecPath, document: Document, report: Report) -> tuple[tuple[SizeText, ...], bool]:
+    """The axes of a shape that can be read, and whether these are all."""
     if not isinstance(values, list):
         report.wrong_value("a shape", values, document.value(path), "for example [B, T, C]")
-        return None
+        return (), False
     found = [size_text(value, (*path, index), document, report) for index, value in enumerate(values)]
-    return tuple(one for one in found if one is not None) if None not in found else None
+    return tuple(one for one in found if one is not None), None not in found
 
 
 def read_inputs(data: Mapping[str, Any], path: SpecPath, document: Document, report: Report) -> Iterator[InputDecl]:
@@ -90,30 +90,26 @@ def read_inputs(data: Mapping[str, Any], path: SpecPath, document: Document, rep
         shape, dtype, below = value, "float", None
         if isinstance(value, dict):
             keys = validate(InputKeys, value, where, document, report, "an input")
-            if keys is None:
-                continue
-            if (keys.ids is None) == (keys.bool_ is None):
-                report.add(
-                    "BG022",
-                    f"`{name}` needs `ids` or `bool`",
-                    document.value(where),
-                    "for example {ids: [B, T], below: V}",
-                )
+            missed = frozenset() if keys is None else misread(keys, value)
+            if keys is None or (keys.ids is None) == (keys.bool_ is None):
+                if keys is not None and not missed:
+                    help = "for example {ids: [B, T], below: V}"
+                    report.add("BG022", f"`{name}` needs `ids` or `bool`", document.value(where), help)
+                yield InputDecl(name, (), path=where, unread=True)
                 continue
             shape, dtype = (keys.ids, "int") if keys.bool_ is None else (keys.bool_, "bool")
             where = (*where, "ids" if dtype == "int" else "bool")
             if keys.below is not None:
                 below = size_text(keys.below, (*path, name, "below"), document, report)
-            elif dtype == "int":
+            elif dtype == "int" and "below" not in missed:
                 report.add(
                     "BG021",
                     "`below` is required for an input of ids",
                     document.value((*path, name)),
                     "add the vocabulary's dim",
                 )
-        dims = sizes(shape, where, document, report)
-        if dims is not None:
-            yield InputDecl(name, dims, _dtype(dtype), below, where)
+        dims, whole = sizes(shape, where, document, report)
+        yield InputDecl(name, dims, _dtype(dtype), below, where, unread=not whole)
 
 
 def _dtype(word: str) -> DType:
@@ -127,11 +123,11 @@ def read_params(data: Mapping[str, Any], path: SpecPath, document: Document, rep
         if isinstance(value, dict):
             keys = validate(ParamKeys, value, where, document, report, "a parameter")
             if keys is None:
+                yield ParamDecl(name, None, path=where)
                 continue
             shape, init, frozen, where = keys.shape, keys.init, keys.frozen, (*where, "shape")
-        dims = sizes(shape, where, document, report)
-        if dims is not None:
-            yield ParamDecl(name, dims, init, frozen, (*path, name))
+        dims, whole = sizes(shape, where, document, report)
+        yield ParamDecl(name, dims if whole else None, init, frozen, (*path, name))
 
 
 def split_use(
@@ -154,10 +150,10 @@ def split_use(
     return kind, {key: one for key, one in value.items() if key not in ("kind", "type")}
 
 
-def read_part(name: str, value: Any, path: SpecPath, document: Document, report: Report) -> PartDecl | None:
-    """A named part."""
-    use = split_use(value, path, document, report, f"the part `{name}`")
-    return None if use is None else PartDecl(name, use[0], use[1], path)
+def read_part(name: str, value: Any, path: SpecPath, document: Document, report: Report) -> PartDecl:
+    """A named part; after a finding one without a kind."""
+    kind, options = split_use(value, path, document, report, f"the part `{name}`") or ("", {})
+    return PartDecl(name, kind, options, path)
 
 
 def read_equations(value: Any, path: SpecPath, document: Document, report: Report) -> list[Line]:

@@ -234,6 +234,14 @@ def validate(
     return model.model_validate(rest) if needed <= rest.keys() else None
 
 
+def misread(read: BaseModel, data: Mapping[str, Any]) -> frozenset[str]:
+    """The keys that `data` meant and `read` lacks: those told to be wrong, an unknown one as what it misspells."""
+    given = {type(read).model_fields[name].alias or name for name in read.model_fields_set}
+    names = [name for name in key_names(type(read)) if name not in given]
+    lost = [str(key) for key in data if key not in given]
+    return frozenset(key if key in names else near(key, names) or key for key in lost)
+
+
 def _report(
     fault: Any, key: str, choices: list[str], path: SpecPath, document: Document, report: Report, owner: str
 ) -> None:
@@ -244,7 +252,8 @@ def _report(
     else:
         context = fault.get("ctx", {})
         message = context.get("message", f"this value does not fit, got {show_value(fault.get('input'))}")
-        report.add("BG022", f"`{key}`: {message}", document.value(path), context.get("help", ""))
+        place = document.value((*path, *context.get("at", ())))
+        report.add("BG022", f"`{key}`: {message}", place, context.get("help", ""))
 
 
 def suggestion(word: str, choices: Iterable[str]) -> str:

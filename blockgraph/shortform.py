@@ -12,6 +12,7 @@ from typing import Any
 from blockgraph.equation import parse_equations
 from blockgraph.errors import Place, SpecPath
 from blockgraph.module import Line, ParamDecl, PartDecl, Report
+from blockgraph.origins import Span, origins
 from blockgraph.placement import (
     NAMED,
     NORM,
@@ -25,18 +26,10 @@ from blockgraph.placement import (
     wire,
     written_at,
 )
-from blockgraph.read_module import Names, article, is_name, read_equations, read_params, read_part, split_use
-from blockgraph.schema import (
-    WIRING_KEYS,
-    GroupKeys,
-    ModuleKeys,
-    PlacementKeys,
-    SublayerKeys,
-    Wiring,
-    suggestion,
-    validate,
-)
+from blockgraph.read_module import Names, article, read_equations, read_params, read_part
+from blockgraph.schema import GroupKeys, ModuleKeys, PlacementKeys, Wiring, suggestion, validate
 from blockgraph.source import Document
+from blockgraph.sublayer import Sublayer, read_sublayer
 
 
 @dataclass(slots=True)
@@ -49,6 +42,7 @@ class ShortForm:
     document: Document
     report: Report
     names: Names
+    unread: frozenset[str] = frozenset()
     params: list[ParamDecl] = field(default_factory=list)
     parts: dict[str, PartDecl] = field(default_factory=dict)
     lines: list[Line] = field(default_factory=list)
@@ -67,7 +61,9 @@ class ShortForm:
                 self._group(entry, path)
             else:
                 self._single(entry, path)
-        if not self._lost:
+        if self._lost:
+            self.unread |= {"sublayers"}
+        else:
             self._refuse_unused(self.keys, self.path)
 
     def _refuse_unused(self, owner: Wiring, path: SpecPath) -> None:
@@ -81,7 +77,6 @@ class ShortForm:
     def _single(self, entry: Any, path: SpecPath) -> None:
         sublayer = self._sublayer(entry, path)
         if sublayer is None:
-            self._lost = True
             return
         if _is_equations(self._chosen("placement", sublayer.keys)):
             self._own_placement(sublayer)
@@ -114,7 +109,7 @@ class ShortForm:
         message = "a placement of equations joins one sublayer, not a group"
         self.report.add("BG034", message, self._key(path, "placement"), help)
 
-    def _refuse_of_members(self, members: list[_Sublayer]) -> None:
+    def _refuse_of_members(self, members: list[Sublayer]) -> None:
         """The skip path and the norm after the sum belong to the group as a whole."""
         for member in members:
             self._refuse_placement(member)
@@ -129,7 +124,7 @@ class ShortForm:
                         "write it beside `parallel`",
                     )
 
-    def _refuse_placement(self, member: _Sublayer) -> None:
+    def _refuse_placement(self, member: Sublayer) -> None:
         own = member.keys.placement
         if own is not None and "after" in self._named_places(own, (*member.path, "placement")):
             message = "a norm after the sum belongs to the whole group, not to one member"
@@ -137,7 +132,7 @@ class ShortForm:
             self.report.add("BG034", message, place, "write the placement beside `parallel`")
 
     def _join(
-        self, sublayers: list[_Sublayer], places: list[frozenset[str]], keys: Wiring, path: SpecPath, *, shared: bool
+        self, sublayers: list[Sublayer], places: list[frozenset[str]], keys: Wiring, path: SpecPath, *, shared: bool
     ) -> None:
         """Wire one group by the placement law."""
         members = []
@@ -169,9 +164,27 @@ class ShortForm:
         self.normed |= residual == "normed"
         self._norms_and_parts(group, sublayers, keys)
         self._judge(sublayers, keys, path, residual)
-        self._lines(self._with_shared_names(wire(group)), path)
+        called = {one.part: one.path for one in sublayers}
+        factors = self._factors(group, sublayers, keys, path)
+        self._lines(self._with_shared_names(wire(group)), path, called, factors)
 
-    def _norms_and_parts(self, group: Group, sublayers: list[_Sublayer], keys: Wiring) -> None:
+    def _factors(self, group: Group, sublayers: list[Sublayer], keys: Wiring, path: SpecPath) -> dict[str, SpecPath]:
+        """Where each factor on a path stands, by its text."""
+        found: dict[str, SpecPath] = {}
+        for member, sublayer in zip(group.members, sublayers, strict=True):
+            if member.scale is not None:
+                own = sublayer.keys.branch_scale is not None
+                owner, where = (sublayer.keys, sublayer.path) if own else (keys, path)
+                found[member.scale] = self._origin(owner, where, "branch_scale")
+        if group.skip_scale is not None:
+            found[group.skip_scale] = self._origin(keys, path, "skip_scale")
+        return found
+
+    def _origin(self, keys: Wiring, path: SpecPath, option: str) -> SpecPath:
+        """Where a wiring option that is in force stands."""
+        return (*(self.path if getattr(keys, option) is None else path), option)
+
+    def _norms_and_parts(self, group: Group, sublayers: list[Sublayer], keys: Wiring) -> None:
         """Declare the parts in the order of the flow: input norm, sublayer, output norm, after norm."""
         needed = list(norms(group))
         for member, sublayer in zip(group.members, sublayers, strict=True):
@@ -187,7 +200,7 @@ class ShortForm:
             if place == "after":
                 self._norm(name, sublayers[0], keys)
 
-    def _judge(self, sublayers: list[_Sublayer], keys: Wiring, path: SpecPath, residual: str) -> None:
+    def _judge(self, sublayers: list[Sublayer], keys: Wiring, path: SpecPath, residual: str) -> None:
         """Note which factor scales the skip path, and report what has no effect on this group."""
         if residual != "none":
             self._used.add((*(self.path if keys.skip_scale is None else path), "skip_scale"))
@@ -195,17 +208,17 @@ class ShortForm:
         for sublayer in sublayers:
             self._refuse_unused(sublayer.keys, sublayer.path)
 
-    def _norm(self, name: str, sublayer: _Sublayer, keys: Wiring) -> None:
+    def _norm(self, name: str, sublayer: Sublayer, keys: Wiring) -> None:
         for owner, path in ((sublayer.keys, sublayer.path), (keys, sublayer.path[:-2]), (self.keys, self.path)):
             if owner.norm is not None:
                 self._used.add((*path, NORM))
                 where = path if self.document.has((*path, NORM)) else self.path
-                part = read_part(name, owner.norm, (*where, NORM), self.document, self.report)
-                if part is not None:
-                    self._share_or_add(part)
+                self._share_or_add(read_part(name, owner.norm, (*where, NORM), self.document, self.report))
                 return
-        help = "add `norm: layer_norm` (or another norm) to the block, or `placement: none`"
-        self.report.add("BG021", "this placement needs a norm, and none is given", self.document.key(self.path), help)
+        if not self._lost and not (self.unread | sublayer.unread) & {NORM, "placement"}:
+            help = "add `norm: layer_norm` (or another norm) to the block, or `placement: none`"
+            message = "this placement needs a norm, and none is given"
+            self.report.add("BG021", message, self.document.key(self.path), help)
         self.parts[name] = PartDecl(name, "layer_norm", {}, self.path)
 
     def _share_or_add(self, part: PartDecl) -> None:
@@ -219,45 +232,11 @@ class ShortForm:
     def _with_shared_names(self, text: str) -> str:
         return own_wiring(text, SUBLAYER, {}, self._aliases)[0] if self._aliases else text
 
-    def _sublayer(self, entry: Any, path: SpecPath) -> _Sublayer | None:
-        use = split_use(entry, path, self.document, self.report, "a sublayer")
-        if use is None:
-            return None
-        kind, options = use
-        wiring = {"kind": kind, **{key: value for key, value in options.items() if key in WIRING_KEYS}}
-        keys = validate(SublayerKeys, wiring, path, self.document, self.report, f"`{kind}`")
-        if keys is None:
-            return None
-        self._count += 1
-        name = keys.name if keys.name is not None else self._fresh(kind)
-        where = (*path, "name") if keys.name is not None else path
-        if not self.names.declare(name, "sublayer", where):
-            return None
-        rest = {key: value for key, value in options.items() if key not in WIRING_KEYS}
-        passed = self._passed(keys.with_, (*path, "with"))
-        return _Sublayer(name, self._count, keys, passed, PartDecl(name, kind, rest, path), path)
-
-    def _passed(self, given: Any, path: SpecPath) -> dict[str, str]:
-        """The values that `with` passes, by input; what is no name is reported and left out."""
-        pairs = given.items() if isinstance(given, dict) else [(name, name) for name in given]
-        found: dict[str, str] = {}
-        for index, (name, value) in enumerate(pairs):
-            wrong = next((one for one in (name, value) if not is_name(one)), None)
-            if wrong is None:
-                found[name] = value
-                continue
-            place = self.document.value((*path, name if isinstance(given, dict) else index))
-            self.report.add(
-                "BG013", f"`{wrong}` is no name", place, "`with` lists values by name, as in [memory, keep]"
-            )
-            self._lost = True
+    def _sublayer(self, entry: Any, path: SpecPath) -> Sublayer | None:
+        found = read_sublayer(entry, path, self._count + 1, self.names, self.document, self.report)
+        self._count += found is not None
+        self._lost |= found is None or "with" in found.unread
         return found
-
-    def _fresh(self, kind: str) -> str:
-        number = 1
-        while (name := kind if number == 1 else f"{kind}{number}") in self.names.known:
-            number += 1
-        return name
 
     def _chosen(self, option: str, keys: Wiring) -> Any:
         own = getattr(keys, option)
@@ -286,7 +265,7 @@ class ShortForm:
         self.report.add("BG034", f"unknown placement `{value}`", where, suggestion(stem, NAMED))
         return NAMED["pre"]
 
-    def _own_placement(self, sublayer: _Sublayer) -> None:
+    def _own_placement(self, sublayer: Sublayer) -> None:
         """A placement written as equations: copy it with this sublayer's names."""
         own = sublayer.keys.placement
         path = (*(sublayer.path if own is not None else self.path), "placement")
@@ -312,7 +291,7 @@ class ShortForm:
         self._copy(sublayer, keys, path, checked)
         self._refuse_unused(sublayer.keys, sublayer.path)
 
-    def _copy(self, sublayer: _Sublayer, keys: PlacementKeys, path: SpecPath, written: list[Line]) -> None:
+    def _copy(self, sublayer: Sublayer, keys: PlacementKeys, path: SpecPath, written: list[Line]) -> None:
         number = sublayer.number
         renamed = {name: f"{name}{number}" for name in (*keys.params, *keys.parts)}
         for name in renamed:
@@ -334,23 +313,26 @@ class ShortForm:
         self.parts[sublayer.part] = sublayer.decl
         for name, use in keys.parts.items():
             part = read_part(renamed[name], use, (*path, "parts", name), self.document, self.report)
-            if part is not None:
-                self.parts[part.name] = part
+            self.parts[part.name] = part
         renamed = {old: self._aliases.get(new, new) for old, new in renamed.items()}
         for line in written:
             self._copy_line(line, sublayer, renamed)
 
-    def _copy_line(self, line: Line, sublayer: _Sublayer, renamed: Mapping[str, str]) -> None:
+    def _copy_line(self, line: Line, sublayer: Sublayer, renamed: Mapping[str, str]) -> None:
         """One equation with this sublayer's names, found again where the placement is written."""
         text, edits = own_wiring(line.equation.text, sublayer.part, sublayer.passed, renamed)
         offset = line.equation.start
 
-        def locate(start: int, end: int) -> Place:
-            return line.locate(offset + written_at(start, edits), offset + written_at(end, edits))
+        for one in parse_equations(text).equations:
+            passed = origins(one, self.document, {sublayer.part: sublayer.path}, {})
 
-        self.lines += [Line(one, locate, sublayer.path) for one in parse_equations(text).equations]
+            def locate(start: int, end: int, passed: Mapping[Span, Place] = passed) -> Place:
+                own = passed.get((start, end))
+                return own or line.locate(offset + written_at(start, edits), offset + written_at(end, edits))
 
-    def _refuse_overruled(self, sublayer: _Sublayer, placement: SpecPath) -> None:
+            self.lines.append(Line(one, locate, sublayer.path))
+
+    def _refuse_overruled(self, sublayer: Sublayer, placement: SpecPath) -> None:
         for owner, path in ((sublayer.keys, sublayer.path), (self.keys, self.path)):
             for option in ("residual", "skip_scale", "branch_scale"):
                 if getattr(owner, option) is not None:
@@ -363,10 +345,17 @@ class ShortForm:
                         help,
                     )
 
-    def _lines(self, text: str, path: SpecPath) -> None:
+    def _lines(
+        self, text: str, path: SpecPath, called: Mapping[str, SpecPath], factors: Mapping[str, SpecPath]
+    ) -> None:
         place = self.document.value(path)
         for equation in parse_equations(text).equations:
-            self.lines.append(Line(equation, lambda start, end, place=place: place, path, written=False))  # type: ignore[misc]
+            known = origins(equation, self.document, called, factors)
+
+            def locate(start: int, end: int, known: Mapping[Span, Place] = known) -> Place:
+                return known.get((start, end), place)
+
+            self.lines.append(Line(equation, locate, path, written=False))
 
     def _key(self, path: SpecPath, option: str) -> Any:
         """The place of a wiring option, which may stand in the sublayer or in the block."""
@@ -374,16 +363,6 @@ class ShortForm:
             if self.document.has(where):
                 return self.document.key(where)
         return self.document.value(path)
-
-
-@dataclass(frozen=True, slots=True)
-class _Sublayer:
-    part: str
-    number: int
-    keys: SublayerKeys
-    passed: Mapping[str, str]
-    decl: PartDecl
-    path: SpecPath
 
 
 def _text(value: Any) -> str | None:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from blockgraph.errors import Finding, Place, SpecError, SpecPath, near
-from blockgraph.module import InputDecl, Line, Module, ParamDecl, PartDecl, Report, SizeText
+from blockgraph.module import CONTENT, InputDecl, Line, Module, ParamDecl, PartDecl, Report, SizeText
 from blockgraph.read_module import Names, read_equations, read_inputs, read_params, read_part, size_text, sizes
-from blockgraph.schema import ModuleKeys, SpecKeys, validate
+from blockgraph.schema import ModuleKeys, SpecKeys, Wiring, misread, validate
 from blockgraph.shortform import ShortForm
 from blockgraph.source import Document, from_data, parse, read
 from blockgraph.source.scalars import resolve
@@ -23,6 +23,7 @@ from blockgraph.wording import is_number_text, show_value
 
 MAIN_MODEL, MAIN_BLOCK = "model", "block"
 DEFAULT_INPUT = ["B", "T", "C"]
+UNREAD = object()
 MAX_DIM = 2**31
 
 
@@ -40,7 +41,8 @@ class DimDecl:
 class Spec:
     """A spec file in one form. `modules` holds the blocks and the model; `main` names the one that is meant.
 
-    `findings` are what was wrong so far; `compile` adds what the shapes show.
+    `findings` are what was wrong so far; `compile` adds what the shapes show. `unread` are its keys that could not be
+    read; a constant that could not is UNREAD.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Spec:
     checkpoint: Any = None
     findings: tuple[Finding, ...] = ()
     overrides: dict[str, Any] = field(default_factory=dict)
+    unread: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
         """One line: the name, and what the file holds."""
@@ -138,27 +141,35 @@ class _Loader:
         keys = validate(SpecKeys, data, (), self.document, self.report, "the file") or SpecKeys.model_validate({})
         shared = Names(self.document, Report())
         named = [name for name in keys.dims if self._declare(shared, name, "dim", ("dims", name))]
-        dims = {name: dim for name in named if (dim := self._dim(name, keys.dims[name]))}
+        dims = {name: self._dim(name, keys.dims[name]) for name in named}
         named = [name for name in keys.constants if self._declare(shared, name, "constant", ("constants", name))]
         constants = {name: self._constant(name, keys.constants[name]) for name in named}
         modules = self._modules(keys, shared)
         main = self._main(keys, modules)
-        findings = tuple(self.report.findings)
         return Spec(
-            str(keys.name), str(keys.source), self.document, dims, constants, modules, main, keys.checkpoint, findings
+            str(keys.name),
+            str(keys.source),
+            self.document,
+            dims,
+            constants,
+            modules,
+            main,
+            keys.checkpoint,
+            tuple(self.report.findings),
+            unread=misread(keys, data) if isinstance(data, dict) else frozenset(),
         )
 
     def _declare(self, shared: Names, name: str, what: str, path: SpecPath) -> bool:
         shared.report = self.report
         return shared.declare(name, what, path)
 
-    def _dim(self, name: str, value: Any) -> DimDecl | None:
+    def _dim(self, name: str, value: Any) -> DimDecl:
         path = ("dims", name)
         if value is None:
             return DimDecl(name, None, None, path)
         if isinstance(value, str) and not is_number_text(value):
             expr = size_text(value, path, self.document, self.report)
-            return None if expr is None else DimDecl(name, None, expr, path)
+            return DimDecl(name, None, expr, path)
         if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_DIM:
             return DimDecl(name, value, None, path)
         expected = "positive whole number" if not _too_large(value) else f"a size up to {MAX_DIM}"
@@ -171,7 +182,7 @@ class _Loader:
             return value
         where = self.document.value(("constants", name))
         self.report.wrong_value("number, word or none", value, where, what=f"constant `{name}`")
-        return 0
+        return UNREAD
 
     def _modules(self, keys: SpecKeys, shared: Names) -> dict[str, Module]:
         found: dict[str, tuple[Any, SpecPath]] = {}
@@ -190,17 +201,17 @@ class _Loader:
             found[name] = (value, path)
         if keys.model is not None:
             found[MAIN_MODEL] = (keys.model, ("model",))
-        modules = {name: self._module(name, value, path, shared) for name, (value, path) in found.items()}
-        return {name: module for name, module in modules.items() if module is not None}
+        return {name: self._module(name, value, path, shared) for name, (value, path) in found.items()}
 
-    def _module(self, name: str, value: Any, path: SpecPath, shared: Names) -> Module | None:
+    def _module(self, name: str, value: Any, path: SpecPath, shared: Names) -> Module:
         if not isinstance(value, dict):
             help = "a block has `sublayers`, or `parts` and `equations`"
             self.report.wrong_value("a mapping", value, self.document.value(path), help, f"`{name}`")
-            return None
+            return Module(name, (), (), (), {}, (), path, unread=frozenset(ModuleKeys.model_fields))
         owner = "a block" if name != MAIN_MODEL else "the model"
         keys = validate(ModuleKeys, value, path, self.document, self.report, owner)
-        return None if keys is None else _ModuleReader(self, name, keys, path, shared).read()
+        assert keys is not None  # no key of a module is needed
+        return _ModuleReader(self, name, keys, path, shared, misread(keys, value)).read()
 
     def _main(self, keys: SpecKeys, modules: dict[str, Module]) -> str:
         if keys.model is not None or MAIN_BLOCK in modules:
@@ -220,21 +231,27 @@ class _Loader:
 class _ModuleReader:
     """Reads one block or model."""
 
-    def __init__(self, loader: _Loader, name: str, keys: ModuleKeys, path: SpecPath, shared: Names) -> None:
+    def __init__(
+        self, loader: _Loader, name: str, keys: ModuleKeys, path: SpecPath, shared: Names, unread: frozenset[str]
+    ) -> None:
         self.document, self.report = loader.document, loader.report
         self.name, self.keys, self.path = name, keys, path
         self.names = Names(self.document, self.report, dict(shared.known))
+        told_nothing = keys.sublayers is None and keys.equations is None
+        strange = bool(unread - ModuleKeys.model_fields.keys())  # it may have been meant to say what to compute
+        self.unread = unread | (CONTENT if told_nothing and strange else frozenset())
 
-    def read(self) -> Module | None:
-        """The module; None if it says nothing."""
+    def read(self) -> Module:
+        """The module, as far as it can be read."""
         inputs = self._inputs()
         params = self._params()
         stream = inputs[0].name if inputs else "x"
         if self.keys.sublayers is not None:
-            short = ShortForm(self.keys, self.path, stream, self.document, self.report, self.names)
+            short = ShortForm(self.keys, self.path, stream, self.document, self.report, self.names, self.unread)
             self._refuse_mixture()
             short.write()
             params += tuple(short.params)
+            self.unread |= short.unread
             parts, lines, normed = short.parts, short.lines, short.normed
         else:
             parts, lines, normed = self._parts(), self._equations(), self.keys.residual == "normed"
@@ -243,14 +260,23 @@ class _ModuleReader:
                 self._value(target.name, line, target.start, target.end)
         outputs = self._outputs(lines, stream)
         return Module(
-            self.name, inputs, outputs, params, parts, tuple(lines), self.path, self.keys.causal is True, normed
+            self.name,
+            inputs,
+            outputs,
+            params,
+            parts,
+            tuple(lines),
+            self.path,
+            self.keys.causal is True,
+            normed,
+            self.unread,
         )
 
     def _inputs(self) -> tuple[InputDecl, ...]:
         path = (*self.path, "inputs")
         if self.keys.inputs is None:
-            dims = sizes(DEFAULT_INPUT, path, self.document, self.report) or ()
-            inputs: tuple[InputDecl, ...] = (InputDecl("x", dims, path=path),)
+            dims, _ = sizes(DEFAULT_INPUT, path, self.document, self.report)
+            inputs: tuple[InputDecl, ...] = (InputDecl("x", dims, path=path),) if "inputs" not in self.unread else ()
         else:
             inputs = tuple(read_inputs(self.keys.inputs, path, self.document, self.report))
         for one in inputs:
@@ -278,12 +304,12 @@ class _ModuleReader:
             path = (*self.path, "parts", name)
             part = read_part(name, use, path, self.document, self.report)
             self.names.declare(name, "part", path)
-            if part is not None and name in self.names.known:
+            if name in self.names.known:
                 parts[name] = part
         return parts
 
     def _equations(self) -> list[Line]:
-        for option in ("norm", "placement", "residual", "skip_scale", "branch_scale"):
+        for option in Wiring.model_fields if not self.unread & CONTENT else ():
             value = getattr(self.keys, option)
             if value is not None and (option, value) != ("residual", "normed"):  # this says what the equations mean
                 where = self.document.key((*self.path, option))
@@ -292,7 +318,8 @@ class _ModuleReader:
                 )
         if self.keys.equations is None:
             help = "add `sublayers:`, or `parts:` and `equations:`"
-            self.report.add("BG021", f"`{self.name}` says nothing to compute", self.document.key(self.path), help)
+            if not self.unread & CONTENT:
+                self.report.add("BG021", f"`{self.name}` says nothing to compute", self.document.key(self.path), help)
             return []
         lines = read_equations(self.keys.equations, (*self.path, "equations"), self.document, self.report)
         if not lines and not self.report.failed:
@@ -322,6 +349,7 @@ class _ModuleReader:
             return tuple(target.name for target in last) if self.keys.sublayers is None else (stream,)
         values = {target.name for line in lines for target in line.equation.targets}
         values |= {name for name, (what, _) in self.names.known.items() if what == "input"}
+        values |= set(self.keys.outputs) if self.unread & {*CONTENT, "inputs"} else set()
         for index, name in enumerate(self.keys.outputs):
             if name not in values:
                 where = self.document.value((*self.path, "outputs", index))

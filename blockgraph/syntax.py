@@ -80,6 +80,11 @@ class Named:
     start: int = field(compare=False)
     end: int = field(compare=False)
 
+    @property
+    def place(self) -> Expr:
+        """Where the name stands."""
+        return Expr(self.start, self.end)
+
 
 @dataclass(frozen=True, slots=True)
 class Call(Expr):

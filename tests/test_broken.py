@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,9 +14,6 @@ FOLDER = Path(__file__).parent / "broken"
 FILES = sorted(path for path in FOLDER.rglob("*") if path.suffix in (".yaml", ".json"))
 AT_LEAST = {"yaml": 60, "json": 40, "schema": 80, "shapes": 80, "hostile": 40}
 EXPECT = re.compile(r"# expect: (BG\d{3}) (\d+):(\d+) ?(.*)")
-
-# Files that get another answer than they should; every one that is mended must leave this list.
-UNSOLVED = frozenset((FOLDER / "unsolved.txt").read_text(encoding="utf-8").split())
 
 
 def expected(path: Path) -> list[tuple[str, int, int, str]]:
@@ -39,16 +35,7 @@ def findings(path: Path) -> tuple[Finding, ...]:
         return error.findings
 
 
-def owing() -> list[Any]:
-    """The files as parameters; those unsolved must fail."""
-    bad = {name: pytest.mark.xfail(strict=True, reason="unsolved") for name in UNSOLVED}
-    return [
-        pytest.param(path, marks=[bad[name_of(path)]] if name_of(path) in bad else [], id=name_of(path))
-        for path in FILES
-    ]
-
-
-@pytest.mark.parametrize("path", owing())
+@pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_a_broken_spec_gives_exactly_the_findings_it_owes(path: Path) -> None:
     owed = sorted(expected(path), key=lambda one: one[1:3])
     found = [(f.code, f.place.start.line, f.place.start.column, f.place.spec_path) for f in findings(path)]

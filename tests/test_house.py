@@ -26,7 +26,8 @@ LEVELS: dict[str, float] = {
     **dict.fromkeys(("placement", "kind", "module"), 1.5),
     **dict.fromkeys(("ops", "kinds"), 2),
     **dict.fromkeys(("graph", "schema"), 3),
-    "read_module": 3.25,
+    **dict.fromkeys(("read_module", "origins"), 3.25),
+    "sublayer": 3.4,
     "shortform": 3.5,
     **dict.fromkeys(("spec", "build", "facts", "cost", "lower", "same", "tables", "suppress", "fixes"), 4),
     **dict.fromkeys(("elaborate", "run", "lints", "drawing", "export", "losses", "peephole"), 5),
@@ -44,7 +45,7 @@ LEVELS: dict[str, float] = {
 
 # The two halves of the hourglass meet in the graph, and nowhere else.
 FRONT = {"source", "equation", "placement", "kind", "kinds", "module", "read_module"}
-FRONT |= {"schema", "shortform", "spec", "elaborate"}
+FRONT |= {"schema", "origins", "sublayer", "shortform", "spec", "elaborate"}
 BACK = {"facts", "cost", "lower", "run", "grad", "gradcheck", "probe", "lints", "drawing", "export", "peephole"}
 
 FORBIDDEN_NAMES = {"util", "utils", "helper", "helpers", "manager", "process", "data", "common", "misc"}

@@ -12,7 +12,7 @@ from blockgraph.elaborate.body import MAX_NESTING, MAX_NODES, Body, Session, Too
 from blockgraph.elaborate.env import Env, build
 from blockgraph.elaborate.free import report_free_sizes
 from blockgraph.elaborate.instance import ModuleInstance
-from blockgraph.elaborate.items import Fault, Ref
+from blockgraph.elaborate.items import Ref
 from blockgraph.elaborate.unused import report_unused
 from blockgraph.errors import Finding
 from blockgraph.graph import Graph, GraphBuilder, Port
@@ -68,7 +68,8 @@ def open_module(session: Session, module: Module, in_stack: bool = False) -> tup
     spec = session.spec
     builder = GraphBuilder(spec.name or module.name)
     body = Body(session, builder, in_stack=in_stack)
-    env = replace(session.env, in_stack=in_stack, free=_free_symbols(module, session.env))
+    lenient = session.env.lenient or module.hides_names
+    env = replace(session.env, in_stack=in_stack, free=_free_symbols(module, session.env), lenient=lenient)
     decl = PartDecl(module.name, module.name, {}, module.path)
     main = ModuleInstance(body, decl, "", env, module=module)
     ports, values = [], {}
@@ -76,7 +77,7 @@ def open_module(session: Session, module: Module, in_stack: bool = False) -> tup
         dims = [env.size(axis) for axis in one.dims]
         below = env.size(one.below) if one.below is not None else None
         builder.place = spec.document.key(one.path)
-        if any(dim is None for dim in dims):
+        if one.unread or any(dim is None for dim in dims):
             values[one.name] = body.unknown(one.name)
             continue
         shape = tuple(dim for dim in dims if dim is not None)
@@ -96,14 +97,6 @@ def _free_symbols(module: Module, env: Env) -> dict[str, Dim]:
     for one in module.inputs:
         for axis in one.dims:
             for node in walk(axis.expr):
-                if isinstance(node, Name) and _is_unknown(env, node):
+                if isinstance(node, Name) and not env.knows(node.name):
                     free[node.name] = Dim(node.name)
     return free
-
-
-def _is_unknown(env: Env, node: Name) -> bool:
-    try:
-        env.name(node)
-    except Fault:
-        return True
-    return False

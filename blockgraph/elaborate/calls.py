@@ -57,7 +57,7 @@ def bind(node: Call, items: tuple[Any, ...]) -> Bound:
     sizes: list[tuple[str, Any]] = []
     for named, item in zip(node.named, items[len(node.args) :], strict=True):
         if named.name in given and not ("sizes" in signature.options and named.name in signature.operands):
-            raise Fault("BG028", f"`{named.name}` is given twice", named.value)
+            raise Fault("BG028", f"`{named.name}` is given twice", named.place)
         if named.name not in given and named.name in (*signature.options, *signature.operands):
             given[named.name] = (named.value, item)
         elif "sizes" in signature.options:
@@ -65,7 +65,7 @@ def bind(node: Call, items: tuple[Any, ...]) -> Bound:
         else:
             found = near(named.name, (*signature.options, *signature.operands))
             help = f"did you mean `{found}`?" if found else usage(op)
-            raise Fault("BG028", f"`{node.name}` has no option `{named.name}`", named.value, help)
+            raise Fault("BG028", f"`{node.name}` has no option `{named.name}`", named.place, help)
     return _bound(node, op, given, rest, sizes)
 
 

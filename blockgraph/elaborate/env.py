@@ -18,7 +18,7 @@ from blockgraph.errors import Related, SpecPath, near
 from blockgraph.kind import refuse
 from blockgraph.module import Report, SizeText
 from blockgraph.number import Number
-from blockgraph.spec import MAX_DIM, Spec
+from blockgraph.spec import MAX_DIM, UNREAD, Spec
 from blockgraph.syntax import Expr, Name, Num
 
 NONE = "none"
@@ -30,6 +30,7 @@ class Env:
     """The names that sizes and options may use. `free` are bound anew at every call of a module.
 
     `changes` are the values of `set:` in force, `outer` the constants that hold the `layer` of a stack further out.
+    `lenient` says that something which gives names could not be read, so that an unknown name is no finding.
     """
 
     spec: Spec
@@ -41,6 +42,7 @@ class Env:
     in_stack: bool = False
     changes: dict[str, Item] = field(default_factory=dict)
     outer: frozenset[str] = frozenset()
+    lenient: bool = False
 
     def in_layer(self) -> Env:
         """The environment inside a stack that stands in a layer: what holds `layer` so far means the outer one."""
@@ -61,7 +63,15 @@ class Env:
             if self.in_stack:
                 return Number(LAYER)
             raise Fault("BG027", "`layer` has a meaning only inside a stack", node)
+        if self.lenient:
+            return UNKNOWN
         raise Fault("BG027", f"unknown name `{name}`", node, self.suggest(name))
+
+    def knows(self, name: str) -> bool:
+        """Whether a name stands for something, so that no input's shape can introduce it."""
+        if name in self.outer or (name == LAYER and not self.in_stack):
+            return False
+        return name in (NONE, LAYER) or any(name in table for table in (self.free, self.dims, self.constants))
 
     def suggest(self, name: str) -> str:
         """Help for an unknown name."""
@@ -137,7 +147,8 @@ def _holds_layer(item: Item) -> bool:
 def build(spec: Spec, report: Report, changes: Mapping[str, Item] | None = None, in_stack: bool = False) -> Env:
     """The environment of a spec, with the `--set` values and a use's `set:` applied."""
     changes = dict(changes or {})
-    env = Env(spec, report, in_stack=in_stack, changes=changes)
+    lenient = bool(spec.unread & {"dims", "constants"})
+    env = Env(spec, report, in_stack=in_stack, changes=changes, lenient=lenient)
     for name in spec.dims:
         env.dims[name] = Dim(name)
     for name, decl in spec.dims.items():
@@ -230,6 +241,8 @@ def _names(expr: Expr) -> set[str]:
 
 def constant(env: Env, value: Any, path: SpecPath) -> Item:
     """A constant: a number, none, an expression, or else a word."""
+    if value is UNREAD:
+        return UNKNOWN
     if not isinstance(value, str):
         return env.item(value, path)
     expr, _ = parse_expression(value)

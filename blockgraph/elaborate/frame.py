@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from blockgraph.dims import Dim
 from blockgraph.elaborate.body import Body
 from blockgraph.elaborate.calls import Bound, Operand, bind, functions, operator, refusal, subscript_items
-from blockgraph.elaborate.items import UNKNOWN, Fault, Item, Ref, describe, evaluate, fold, known_numbers, real
+from blockgraph.elaborate.items import UNKNOWN, Cut, Fault, Item, Ref, describe, evaluate, fold, known_numbers, real
 from blockgraph.elaborate.misfits import explain_misfit, pattern_fault
 from blockgraph.errors import Place, SpecPath, near
 from blockgraph.module import Line
@@ -18,7 +18,20 @@ from blockgraph.number import FUNCTIONS, Number
 from blockgraph.op import OPS, Misfit, Op, Refusal
 from blockgraph.ops.leaf import Constant
 from blockgraph.pattern import PatternError
-from blockgraph.syntax import Attr, Binary, Call, Compare, Expr, Name, Subscript, Transpose, Unary, Unread, unparse
+from blockgraph.syntax import (
+    Attr,
+    Binary,
+    Call,
+    Compare,
+    Expr,
+    Name,
+    Subscript,
+    Transpose,
+    Unary,
+    Unread,
+    children,
+    unparse,
+)
 from blockgraph.wording import counted
 
 if TYPE_CHECKING:
@@ -130,7 +143,25 @@ class Frame:
         try:
             return self._evaluate(node, items)
         except Fault as fault:
-            return self._fault(fault, node)
+            return self.body.unknown() if self._follows(fault, node, items) else self._fault(fault, node)
+
+    def _follows(self, fault: Fault, node: Expr, items: tuple[Any, ...]) -> bool:
+        """Whether what is complained about is an operand that is unknown, whose own finding is already there."""
+        found = [item for one, item in zip(children(node), items, strict=False) if one is fault.expr]
+        return any(self._is_lost(item) for item in found)
+
+    def _is_lost(self, item: Any) -> bool:
+        """Whether an item, or one in a list or a slice, is unknown."""
+        waiting = [item]
+        while waiting:
+            one = waiting.pop()
+            if one is UNKNOWN or (isinstance(one, Ref) and self.body.type(one).shape is None):
+                return True
+            if isinstance(one, Cut):
+                waiting += (one.first, one.stop, one.step)
+            elif isinstance(one, tuple):
+                waiting += one
+        return False
 
     def _fault(self, fault: Fault, node: Expr) -> Ref:
         self.report(fault.code, fault.message, fault.expr or node, fault.help)
@@ -210,22 +241,11 @@ class Frame:
             return fold(node, items, self.symbol)
         if node.name not in functions() and (found := near(node.name, self.parts)) is not None:
             raise Fault("BG026", f"unknown function `{node.name}`", node, f"did you mean the part `{found}`?")
-        try:
-            bound = bind(node, items)
-        except Fault as fault:
-            if self._is_lost(fault.expr, node, items):
-                return self.body.unknown(node.name)
-            raise
+        bound = bind(node, items)
         wrong = refusal(bound)
         if wrong is not None:
             return self._refused(wrong, bound.option_exprs.get(wrong.option, node))
         return self._apply(bound, node)
-
-    def _is_lost(self, expr: Expr | None, node: Call, items: tuple[Any, ...]) -> bool:
-        """Whether the argument that is complained about is an unknown value, whose finding is already there."""
-        exprs = (*node.args, *(named.value for named in node.named))
-        found = [item for one, item in zip(exprs, items, strict=True) if one is expr]
-        return any(isinstance(item, Ref) and self.body.type(item).shape is None for item in found)
 
     def _refused(self, wrong: Refusal, expr: Expr) -> Ref:
         """Report a senseless option: under its text, or inside a kind at the kind's option of the same name."""

@@ -12,6 +12,7 @@ from blockgraph.errors import Place
 from blockgraph.graph import Graph, Port, Repeat
 from blockgraph.module import Report
 from blockgraph.ops.leaf import Param
+from blockgraph.ops.unknown import Unknown
 from blockgraph.solve import open_symbol
 from blockgraph.spec import Spec
 
@@ -33,15 +34,16 @@ def report_free_sizes(spec: Spec, graph: Graph, report: Report) -> None:
 
 
 def _fixed(graph: Graph) -> Iterator[tuple[str, tuple[Dim, ...], Place | None]]:
-    """What must have the same size in every call: parameters and numbers of layers."""
+    """What must have the same size in every call: parameters, unless they stand in a misfit, and numbers of layers."""
     waiting = [graph]
     while waiting:
         body = waiting.pop()
+        lost = {value for node in body.nodes if isinstance(node.op, Unknown) for value in node.inputs}
         for node in body.nodes:
             if isinstance(node.op, Repeat):
                 waiting.extend(node.op.bodies)
                 yield node.op.path, (node.op.count,), node.place
-            elif isinstance(node.op, Param):
+            elif isinstance(node.op, Param) and not lost.intersection(node.outputs):
                 yield node.op.path, node.op.dims, node.place
 
 

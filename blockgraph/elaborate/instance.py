@@ -62,6 +62,11 @@ class Instance(ABC):
         """Where the part is declared."""
         return self.body.session.spec.document.key(self.decl.path)
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether what it takes is unknown, so that any call of it is right."""
+        return False
+
     @abstractmethod
     def input_names(self) -> tuple[tuple[str, ...], frozenset[str]]:
         """The names of the inputs in order, and those that may be left out."""
@@ -84,7 +89,7 @@ class Instance(ABC):
         """One call; what is wrong is reported and gives unknown values."""
         self.calls += 1
         self.body.count()
-        args = self._arguments(frame, node, positional, named)
+        args = None if self.is_lost else self._arguments(frame, node, positional, named)
         name = self.decl.name
         key = self.body.open_scope(frame.key, name, self.scope)
         self.body.instances.setdefault(key, self)
@@ -110,14 +115,15 @@ class Instance(ABC):
             )
             return None
         args = dict(zip(names, positional, strict=False))
+        places = {one.name: one.place for one in node.named}
         for name, argument in named.items():
             if name not in names:
                 found = near(name, names)
                 help = f"did you mean `{found}`?" if found else f"it takes {', '.join(names)}"
-                frame.report("BG028", f"{title} has no input `{name}`", argument[1], help)
+                frame.report("BG028", f"{title} has no input `{name}`", places[name], help)
                 return None
             if name in args:
-                frame.report("BG028", f"`{name}` of {title} is given twice", argument[1])
+                frame.report("BG028", f"`{name}` of {title} is given twice", places[name])
                 return None
             args[name] = argument
         missing = [name for name in names if name not in args and name not in optional]
@@ -212,6 +218,11 @@ class ModuleInstance(Instance):
 
     module: Module | None = None
 
+    @property
+    def is_lost(self) -> bool:
+        """Its inputs could not be read."""
+        return self.module is not None and "inputs" in self.module.unread
+
     def input_names(self) -> tuple[tuple[str, ...], frozenset[str]]:
         """The block's inputs; all are needed."""
         assert self.module is not None
@@ -232,6 +243,8 @@ class ModuleInstance(Instance):
         session = self.body.session
         if len(session.open_blocks) >= MAX_NESTING:
             raise TooDeep(frame.locate(node))
+        if self.module.is_lost:
+            return (self.body.unknown(self.decl.kind),)
         if self.module.name in session.open_blocks:
             frame.report(
                 "BG030", f"the block `{self.module.name}` contains itself", node, "a block cannot be its own part"
@@ -248,11 +261,11 @@ class ModuleInstance(Instance):
     def _bound(self, frame: Frame, args: Mapping[str, Argument]) -> Env | None:
         """The environment with the block's free symbols bound to the arguments' axes; None after a finding."""
         assert self.module is not None
-        env = replace(self.env, free={})
+        env = replace(self.env, free={}, lenient=self.env.lenient or self.module.hides_names)
         for one in self.module.inputs:
             ref, expr = args[one.name]
             given = self.body.type(ref)
-            if given.shape is None:
+            if given.shape is None or one.unread:
                 continue
             shape: list[Dim] = []
             for axis, actual in zip(one.dims, given.shape, strict=False):
@@ -302,7 +315,7 @@ class ModuleInstance(Instance):
     def _open(self, env: Env) -> None:
         assert self.module is not None
         for decl in self.module.params:
-            dims = [env.size(axis) for axis in decl.dims]
+            dims = [None] if decl.dims is None else [env.size(axis) for axis in decl.dims]
             found = None if any(dim is None for dim in dims) else tuple(dim for dim in dims if dim is not None)
             place = env.spec.document.key(decl.path)
             init = Init.read(decl.init, "normal(0.02)", env, (*decl.path, "init"))
@@ -315,11 +328,8 @@ def _path(module: Module | None) -> tuple[str | int, ...]:
 
 def _bind_free(env: Env, expr: Expr, actual: Dim) -> None:
     """A symbol that nothing else gives a meaning is bound to the axis it names."""
-    if isinstance(expr, Name) and expr.name not in env.free:
-        try:
-            env.name(expr)
-        except Fault:
-            env.free[expr.name] = actual
+    if isinstance(expr, Name) and not env.knows(expr.name):
+        env.free[expr.name] = actual
 
 
 def symbol_of(letters: Mapping[str, Item]) -> Any:

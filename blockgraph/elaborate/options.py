@@ -40,12 +40,16 @@ def look_up(decl: PartDecl, env: Env) -> Found | None:
     load_ops()
     spec = env.spec
     name = decl.kind
+    if not name:
+        return None
     found = _named(name, spec)
     if found is None and isinstance(env.constants.get(name), str):
         found = _named(str(env.constants[name]), spec)
     if found is not None:
         return found
     choices = [*kinds, *(op for op, one in OPS.items() if one.activation), *_blocks(spec)]
+    if spec.unread & {"block", "blocks"}:
+        return None  # it may be one of those
     meant = "gelu_erf" if name == "gelu" else _called_elsewhere(name) or near(name, choices)
     place = spec.document.value(_kind_path(decl, spec))
     if name == "gelu":

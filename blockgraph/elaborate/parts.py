@@ -124,9 +124,8 @@ class KindInstance(Instance):
             path = (*self.decl.path, self.options.option_of(name))
             called = name.replace(".", "_")
             decl = read_part(called, use, path, self.env.spec.document, self.env.report)
-            if decl is not None:
-                inner = join(self.path, name)
-                self.parts[called] = instantiate(self.body, decl, inner, self.env, inner=True, share=self.share)
+            inner = join(self.path, name)
+            self.parts[called] = instantiate(self.body, decl, inner, self.env, inner=True, share=self.share)
         self.opened = True
 
     def _sizes(self) -> None:
@@ -174,13 +173,14 @@ class KindInstance(Instance):
                 self.body.session.conditions.need(Need(small, large), place)
 
     def _numbers(self) -> dict[str, int]:
-        """The sizes that are known, by letter."""
+        """The sizes that are known, by letter; one that is not whole is told elsewhere."""
         numbers = self.env.numbers
-        return {
-            letter: int(item.evaluate({s: numbers[s] for s in item.symbols}))
+        found = {
+            letter: item.evaluate({s: numbers[s] for s in item.symbols})
             for letter, item in self.letters.items()
-            if isinstance(item, Dim) and not item.symbols - numbers.keys() and not item.conditions()
+            if isinstance(item, Dim) and not item.symbols - numbers.keys()
         }
+        return {letter: int(number) for letter, number in found.items() if number == int(number)}
 
     def _refusals(self) -> bool:
         """Report options that contradict each other; whether there were any."""
@@ -317,8 +317,10 @@ class LostInstance(Instance):
         """A grey box."""
         return Scope(self.path, self.decl.kind, self.decl.kind, "unknown kind", "other", self.calls, self.place)
 
-    def _arguments(self, *_: object) -> None:
-        return None
+    @property
+    def is_lost(self) -> bool:
+        """It is."""
+        return True
 
     def run(self, frame: Frame, node: Expr, args: Mapping[str, Argument], key: str) -> tuple[Ref, ...]:
         """Nothing is known."""

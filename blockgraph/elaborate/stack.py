@@ -44,6 +44,12 @@ class StackInstance(Instance):
     node: int | None = None
     signatures: list[tuple[str, ...]] = field(default_factory=list)
 
+    @property
+    def is_lost(self) -> bool:
+        """What it stacks is unknown."""
+        probe = self._probe()
+        return probe is None or probe.is_lost
+
     def input_names(self) -> tuple[tuple[str, ...], frozenset[str]]:
         """The inputs of its blocks."""
         probe = self._probe()

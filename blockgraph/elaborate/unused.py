@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from blockgraph.errors import Place, spec_path
-from blockgraph.module import Module, Report
+from blockgraph.module import CONTENT, Module, Report
 from blockgraph.spec import Spec
 from blockgraph.syntax import Call, Equation, Name, Unread, walk
 
@@ -13,9 +13,11 @@ from blockgraph.syntax import Call, Equation, Name, Unread, walk
 def report_unused(spec: Spec, report: Report) -> None:
     """Report what each module declares and never uses."""
     for module in spec.modules.values():
+        if module.is_lost or module.unread & CONTENT:
+            continue
         used = {name for line in module.lines for name in _read(line.equation)}
         for name, decl in module.parts.items():
-            if name not in used:
+            if name not in used and decl.kind and not _is_misspelt(module, report, "BG026"):
                 help = "call it, or leave it out"
                 report.add(
                     "BG204",
@@ -25,7 +27,7 @@ def report_unused(spec: Spec, report: Report) -> None:
                     severity="warning",
                 )
         for param in module.params:
-            if param.name not in used:
+            if param.name not in used and param.dims is not None:
                 help = "use it, or leave it out"
                 report.add(
                     "BG203",
@@ -34,15 +36,15 @@ def report_unused(spec: Spec, report: Report) -> None:
                     help,
                     severity="warning",
                 )
-        for what, name, place in () if _is_misspelt(module, report) else _unused_values(module, spec):
+        for what, name, place in () if _is_misspelt(module, report, "BG025") else _unused_values(module, spec):
             help = "use it, list it under `outputs`, or leave it out"
             report.add("BG203", f"the {what} `{name}` is never used", place, help, severity="warning")
 
 
-def _is_misspelt(module: Module, report: Report) -> bool:
-    """Whether its equations read a name that does not exist: it may mean the one that seems to be of no use."""
+def _is_misspelt(module: Module, report: Report, code: str) -> bool:
+    """Whether its equations read or call a name that does not exist: it may mean the one that seems to be of no use."""
     start = spec_path(module.path)
-    return any(one.code == "BG025" and one.place.spec_path.startswith(start) for one in report.findings)
+    return any(one.code == code and one.place.spec_path.startswith(start) for one in report.findings)
 
 
 def _read(equation: Equation) -> Iterator[str]:
@@ -55,7 +57,11 @@ def _unused_values(module: Module, spec: Spec) -> Iterator[tuple[str, str, Place
     """Inputs and targets that no equation reads before they are assigned again, and that are not returned."""
     if any(isinstance(line.equation.expr, Unread) for line in module.lines):
         return
-    waiting = {one.name: ("input", spec.document.key((*module.path, "inputs", one.name))) for one in module.inputs}
+    waiting = {
+        one.name: ("input", spec.document.key((*module.path, "inputs", one.name)))
+        for one in module.inputs
+        if not one.unread
+    }
     for line in module.lines:
         for name in _read(line.equation):
             waiting.pop(name, None)

@@ -122,7 +122,7 @@ def _plain(size: SizeText) -> int | str:
 
 
 def _param(param: ParamDecl, indent: int) -> Iterator[str]:
-    shape = [_plain(dim) for dim in param.dims]
+    shape = [_plain(dim) for dim in param.dims or ()]
     given: dict[str, Any] = {"shape": shape}
     defaults = []
     if param.init is None:

@@ -37,7 +37,7 @@ def _norm_use(value: object) -> object:
     if not isinstance(value, dict) or "kind" not in value:
         raise refuse("a norm", value, "for example {kind: rms_norm, over: head}")
     if value.get("over", OVER[0]) not in OVER:
-        raise refuse(f"one of {', '.join(OVER)} for `over`", value["over"], _nearest(value["over"]))
+        raise refuse(f"one of {', '.join(OVER)} for `over`", value["over"], _nearest(value["over"]), ("over",))
     if value.get("over") == "each_head":
         _refuse_for_each_head(value)
     return value
@@ -51,10 +51,11 @@ def _nearest(word: object) -> str:
 def _refuse_for_each_head(use: dict[str, Any]) -> None:
     """A norm with a scale for each head has that scale alone: refuse what it would leave out in silence."""
     if use["kind"] not in ("layer_norm", "rms_norm"):
-        raise refuse("layer_norm or rms_norm for `over: each_head`", use["kind"])
+        raise refuse("layer_norm or rms_norm for `over: each_head`", use["kind"], at=("kind",))
     for option in ("bias", "affine", "offset", "init"):
         if option in use:
-            raise refuse(f"no `{option}` beside `over: each_head`", use[option], "it has one scale per head, from ones")
+            help = "it has one scale per head, from ones"
+            raise refuse(f"no `{option}` beside `over: each_head`", use[option], help, (option,))
 
 
 BIAS_SCHEMA: dict[str, Any] = {"anyOf": [{"type": "boolean"}, {"type": "array", "items": {"enum": list(PROJECTIONS)}}]}

@@ -57,6 +57,11 @@ def _remedy(left: Shape, right: Shape) -> str:
     return AXES_HELP if len(left) != len(right) else REPEAT_HELP
 
 
+def width(dim: Dim) -> Dim:
+    """An axis that a product took over from a parameter: a 1 is a width there, which no `+` stretches."""
+    return Dim(1) if dim.stretchy else dim
+
+
 def _aligned(left: Shape, right: Shape) -> list[tuple[Dim | None, Dim | None]]:
     """Pairs of axes from left to right, aligned at the right; None where one shape has no axis."""
     return list(zip_longest(reversed(left), reversed(right)))[::-1]

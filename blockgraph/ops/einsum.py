@@ -12,6 +12,7 @@ from blockgraph.dims import Dim
 from blockgraph.lazy import np
 from blockgraph.op import Cost, Misfit, Op, Type
 from blockgraph.ops.axes import at_letter
+from blockgraph.ops.broadcast import width
 from blockgraph.pattern import ELLIPSIS, Axes, Pattern, PatternError, parse
 
 Letters = tuple[str, ...]
@@ -39,6 +40,16 @@ class Einsum(Op, name="einsum"):
             message = "the pattern of `einsum` names {} values and {} are given"
             raise Misfit("BG105", message, len(pattern.operands), len(types))
         return pattern
+
+    def infer(self, *types: Type) -> tuple[Type, ...]:
+        """By the pattern; an axis that only parameters bring is a width."""
+        (found,) = super().infer(*types)
+        if found.shape is None or found.bare or not any(dim.stretchy for dim in found.shape):
+            return (found,)
+        operands, out = letters_for(self.axes, tuple(len(given.shape or ()) for given in types))
+        kept = {letter for given, letters in zip(types, operands, strict=True) if not given.bare for letter in letters}
+        shape = tuple(dim if letter in kept else width(dim) for letter, dim in zip(out, found.shape, strict=True))
+        return (Type(shape, found.dtype),)
 
     def forward(self, *arrays: Any) -> Any:
         """Pairwise matrix products in a good order."""

@@ -9,7 +9,7 @@ from typing import Any, final
 from blockgraph.dims import Shape
 from blockgraph.lazy import np
 from blockgraph.op import Cost, DType, Misfit, Op, Type, volume
-from blockgraph.ops.broadcast import loose, unbroadcast
+from blockgraph.ops.broadcast import loose, unbroadcast, width
 from blockgraph.pattern import ELLIPSIS, Axes, Pattern, PatternMisfit, parse
 
 
@@ -32,7 +32,10 @@ class MatMul(Op, name="matmul"):
         bare = left.bare and right.bare
         if left.shape is None or right.shape is None:
             return (Type(None, bare=bare),)
-        return (Type(_product_shape(left.shape, right.shape), bare=bare),)
+        shape = _product_shape(left.shape, right.shape)
+        if len(right.shape) > 1 and right.bare and not bare:
+            shape = (*shape[:-1], width(shape[-1]))
+        return (Type(shape, bare=bare),)
 
     def pattern(self, types: tuple[Type, ...]) -> Pattern:
         """The inner axis is mixed, the others stay."""

@@ -186,6 +186,10 @@ def _mapping_value(c: _Complaint) -> Fault:
     if ": " in c.before:
         help = f"if the value is text, {QUOTE}; a mapping goes on lines of its own"
         return c.fault("a second `: ` stands in this line", help)
+    if c.at.line > 1 and (tight := re.match(r"[\w-]+:(?=\S)", above)) and not re.search(r":(\s|$)", above):
+        first = Position(c.at.line - 1, 1 + c.source.line(c.at.line - 1).index(above[0]))
+        message = f"a space is missing after `{tight[0][:40]}`"
+        return Fault(message, first, Position(first.line, first.column + len(above)), COLON)
     if c.at.line > 1 and above and ":" not in above:
         return c.fault(f'the line above, "{above[:40]}", has no `:`', COLON)
     message = f"`{key[:40]}` is indented below a line that already has a value"

@@ -1,0 +1,74 @@
+"""One entry of `sublayers`, read: the name and kind of its part, its wiring options and what it is passed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from blockgraph.errors import SpecPath, near
+from blockgraph.module import PartDecl, Report
+from blockgraph.read_module import Names, is_name, split_use
+from blockgraph.schema import WIRING_KEYS, SublayerKeys, validate
+from blockgraph.source import Document
+
+
+@dataclass(frozen=True, slots=True)
+class Sublayer:
+    """A sublayer: its part, its number in the block, its own wiring, and the values it is passed by input.
+
+    `unread` are the wiring keys that seem to be meant by keys which are none, and `with` if it has a fault.
+    """
+
+    part: str
+    number: int
+    keys: SublayerKeys
+    passed: Mapping[str, str]
+    decl: PartDecl
+    path: SpecPath
+    unread: frozenset[str] = frozenset()
+
+
+def read_sublayer(
+    entry: Any, path: SpecPath, number: int, names: Names, document: Document, report: Report
+) -> Sublayer | None:
+    """The sublayer that an entry says, under a name of its own; None after a finding."""
+    use = split_use(entry, path, document, report, "a sublayer")
+    if use is None:
+        return None
+    kind, options = use
+    wiring = {"kind": kind, **{key: value for key, value in options.items() if key in WIRING_KEYS}}
+    keys = validate(SublayerKeys, wiring, path, document, report, f"`{kind}`")
+    if keys is None:
+        return None
+    name = keys.name if keys.name is not None else _fresh(kind, names)
+    where = (*path, "name") if keys.name is not None else path
+    if not names.declare(name, "sublayer", where):
+        return None
+    rest = {key: value for key, value in options.items() if key not in WIRING_KEYS}
+    passed, whole = _passed(keys.with_, (*path, "with"), document, report)
+    unread = {meant for key in rest if (meant := near(str(key), WIRING_KEYS)) is not None}
+    unread |= set() if whole else {"with"}
+    return Sublayer(name, number, keys, passed, PartDecl(name, kind, rest, path), path, frozenset(unread))
+
+
+def _passed(given: Any, path: SpecPath, document: Document, report: Report) -> tuple[dict[str, str], bool]:
+    """The values that `with` passes, by input, and whether these are all; what is no name is reported and left out."""
+    pairs = given.items() if isinstance(given, dict) else [(name, name) for name in given]
+    found: dict[str, str] = {}
+    for index, (name, value) in enumerate(pairs):
+        wrong = next((one for one in (name, value) if not is_name(one)), None)
+        if wrong is None:
+            found[name] = value
+            continue
+        place = document.value((*path, name if isinstance(given, dict) else index))
+        report.add("BG013", f"`{wrong}` is no name", place, "`with` lists values by name, as in [memory, keep]")
+    return found, len(found) == len(pairs)
+
+
+def _fresh(kind: str, names: Names) -> str:
+    """The kind's name, with a number from the second of its kind on."""
+    number = 1
+    while (name := kind if number == 1 else f"{kind}{number}") in names.known:
+        number += 1
+    return name
