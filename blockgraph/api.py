@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from blockgraph.arrays import bind_inputs, checked_params, own_array, refuse_no_params, refuse_sizes
 from blockgraph.build import Built
+from blockgraph.display import Displayed
 from blockgraph.elaborate import elaborate
 from blockgraph.errors import Finding, InputError, Place, SpecError, in_file_order, near
 from blockgraph.grad import Ends, Gradients, Tape, descend, layer_names, record
@@ -21,6 +22,7 @@ from blockgraph.lints import lint
 from blockgraph.losses import cotangents, loss_of
 from blockgraph.lower import unroll, unrolled_size
 from blockgraph.ops.leaf import Param
+from blockgraph.report import summary
 from blockgraph.run import Interpreter
 from blockgraph.spec import Spec, load
 from blockgraph.suppress import suppressed
@@ -35,18 +37,26 @@ MAX_UNROLLED = 1_000_000
 Source = Spec | Built | str | os.PathLike[str] | Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Checked:
+@dataclass(frozen=True, repr=False)
+class Checked(Displayed):
     """A spec after checking: its graph (None when there is none to speak of) and all findings in file order."""
 
     spec: Spec
     graph: Graph | None
     findings: tuple[Finding, ...]
 
+    def __repr__(self) -> str:
+        """One line: the spec, and how many findings it has."""
+        return repr(self.spec).replace("<Spec", "<Checked", 1).removesuffix(">") + f"; {summary(self.findings)}>"
+
     @property
     def ok(self) -> bool:
         """Whether no finding is an error."""
         return not any(finding.severity == "error" for finding in self.findings)
+
+    def line(self, path: str, number: int) -> str | None:
+        """A line of the spec's file, for showing a finding; None of another file."""
+        return self.spec.document.line(number) if path == self.spec.path else None
 
 
 def check(source: Source, **values: Any) -> Checked:
@@ -90,7 +100,7 @@ def compile(source: Source, **values: Any) -> Program:
     return Program(checked.spec, checked.graph, checked.findings)
 
 
-class Trace(Mapping[str, Any]):
+class Trace(Mapping[str, Any], Displayed):
     """Every named value of one run, by name; `outputs` are the results."""
 
     def __init__(self, graph: Graph, arrays: Mapping[int, Any]) -> None:
@@ -100,6 +110,10 @@ class Trace(Mapping[str, Any]):
         self._arrays = {name: arrays[value] for name, value in named if value in arrays}
         self.outputs = {port.name: arrays[port.value] for port in graph.outputs}
         self.graph = graph
+
+    def __repr__(self) -> str:
+        """One line, as its graph: the arrays are for its table."""
+        return repr(self.graph).replace("<Graph", "<Trace", 1).rpartition(", ")[0] + f", {len(self)} values>"
 
     def __getitem__(self, name: str) -> Any:
         """The array of a named value. Raises KeyError with the nearest name."""
@@ -119,7 +133,7 @@ class Trace(Mapping[str, Any]):
 
 
 @dataclass(frozen=True, repr=False)
-class Program:
+class Program(Displayed):
     """A checked spec that can run.
 
     `graph` has its stacks folded, `flat` has them written out; both are made of `Node`s with networkx at `.nx`.
@@ -286,10 +300,6 @@ class Program:
         inputs, numbers = bind_inputs(self.spec, self.graph, x, dtype)
         self._need({s for node in self.flat.nodes for s in node.op.symbols}, numbers)  # type: ignore[union-attr]
         return inputs, checked_params(self.spec, self.parameters, params, numbers, dtype), numbers
-
-    def _repr_svg_(self) -> str:
-        """The picture, in a notebook."""
-        return str(render(self).pipe("svg", encoding="utf-8"))
 
 
 class TransformerBlock:

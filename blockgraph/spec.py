@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from blockgraph.display import Displayed
 from blockgraph.errors import Finding, Place, SpecError, SpecPath, near
 from blockgraph.module import CONTENT, InputDecl, Line, Module, ParamDecl, PartDecl, Report, SizeText
 from blockgraph.read_module import Names, read_equations, read_inputs, read_params, read_part, size_text, sizes
@@ -38,7 +39,7 @@ class DimDecl:
 
 
 @dataclass(frozen=True, repr=False)
-class Spec:
+class Spec(Displayed):
     """A spec file in one form. `modules` holds the blocks and the model; `main` names the one that is meant.
 
     `findings` are what was wrong so far; `compile` adds what the shapes show. `unread` are its keys that could not be

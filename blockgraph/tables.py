@@ -6,6 +6,7 @@ Cells are plain text from specs: they never become markup, and are made harmless
 from __future__ import annotations
 
 import io
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -65,6 +66,12 @@ def table(head: Sequence[Column], rows: Sequence[Sequence[str]], console: Consol
     for row in cells:
         drawn.add_row(*map(Text, row))
     return _printed(drawn, max(width, least), console)
+
+
+def real(number: float) -> str:
+    """A number in a cell: four decimals; with an exponent where these would not show it."""
+    plain = not math.isfinite(number) or number == 0 or 1e-3 <= abs(number) < 1e5
+    return f"{number:.4f}" if plain else f"{number:.3e}"
 
 
 def _printed(drawn: Table, width: int, console: Console) -> str:

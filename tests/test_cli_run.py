@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 import blockgraph as bg
-from blockgraph.cli.results import short
 from blockgraph.report import Console
-from blockgraph.tables import Column, table
+from blockgraph.tables import Column, real, table
 from tests.test_cli import ROOT, SPEC, STACK, Run, run
 
 __all__ = ["run"]
@@ -352,7 +351,7 @@ def test_an_output_without_axes_and_one_of_whole_numbers_have_a_head(run: Run, t
     ],
 )
 def test_a_number_is_shown_with_four_decimals_or_an_exponent(number: float, text: str) -> None:
-    assert short(number) == text
+    assert real(number) == text
 
 
 # Tables

@@ -19,7 +19,7 @@ NAMES = [path.relative_to(ROOT).as_posix() for path in FILES]
 
 # A module imports modules of lower levels, and those of its own folder. A folder has one level.
 LEVELS: dict[str, float] = {
-    **dict.fromkeys(("errors", "dims", "lazy", "syntax", "wording"), 0),
+    **dict.fromkeys(("errors", "dims", "lazy", "syntax", "wording", "display"), 0),
     **dict.fromkeys(("number", "solve"), 0.25),
     **dict.fromkeys(("pattern", "scan"), 0.5),
     **dict.fromkeys(("op", "equation", "source", "report"), 1),
@@ -36,7 +36,8 @@ LEVELS: dict[str, float] = {
     **dict.fromkeys(("weights", "probe", "gradcheck", "sarif"), 7),
     **dict.fromkeys(("arrays", "jsonschema"), 8),
     "api": 9,
-    **dict.fromkeys(("compare", "resize"), 9.5),
+    "depict": 9.25,
+    **dict.fromkeys(("compare", "resize", "notebook"), 9.5),
     "shrink": 9.75,
     "cli": 10,
     "__main__": 11,

@@ -15,7 +15,7 @@ from blockgraph.graph import Graph, Repeat, Step
 from blockgraph.lazy import np
 from blockgraph.report import Console
 from blockgraph.run import rms
-from blockgraph.tables import Column, table
+from blockgraph.tables import Column, real, table
 
 HEAD: Final = 4
 TARGET: Final = re.compile(r"^[\w, ]+ = ")
@@ -111,7 +111,7 @@ class Results:
     def _row(self, step: Step) -> tuple[str, ...]:
         array = self.trace[step.name]
         sizes = f"({', '.join(map(str, array.shape))}{',' * (array.ndim == 1)})"
-        return (step.name, TARGET.sub("", step.text), step.op, self._symbolic(step.value), sizes, short(rms(array)))
+        return (step.name, TARGET.sub("", step.text), step.op, self._symbolic(step.value), sizes, real(rms(array)))
 
 
 def first_values(array: Any) -> list[float | int | bool]:
@@ -119,12 +119,6 @@ def first_values(array: Any) -> list[float | int | bool]:
     flat = np.atleast_1d(array)
     found: list[float | int | bool] = flat.reshape(-1, flat.shape[-1])[0, :HEAD].tolist() if flat.size else []
     return found
-
-
-def short(number: float) -> str:
-    """Four decimals; with an exponent where these would not show the number."""
-    plain = not math.isfinite(number) or number == 0 or 1e-3 <= abs(number) < 1e5
-    return f"{number:.4f}" if plain else f"{number:.3e}"
 
 
 def _precise(number: float | int | bool) -> str:

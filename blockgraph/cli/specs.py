@@ -34,10 +34,10 @@ class Examined:
 
     def lines(self, path: str, number: int) -> str | None:
         """A line of the spec as it was read; of a file that could not be read, as far as it is text."""
+        if self.checked is not None:
+            return self.checked.line(path, number)
         if path != self.path:
             return None
-        if self.checked is not None:
-            return self.checked.spec.document.line(number)
         lines = self._lines()
         return lines[number - 1] if 0 < number <= len(lines) else None
 

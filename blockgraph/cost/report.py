@@ -54,6 +54,28 @@ class Costs:
         tallies = [row.all_layers for row in self.rows if row.depth == 0]
         return None if None in tallies else total(one for one in tallies if one is not None)
 
+    @property
+    def cache_per_position(self) -> dict[str, Dim] | None:
+        """Bytes of keys and values that one position of one sequence takes, by the length it is a position of.
+
+        `{"T": 4*G*D*N}`; all attentions count, those of an encoder too. None where the number of layers must be known.
+        """
+        if self.total is None:
+            return None
+        batch = {symbol: 1 for symbol in self._batch}
+        found: defaultdict[str, Dim] = defaultdict(lambda: Dim(0))
+        for cache in self.total.caches:
+            found[str(cache.keys)] += cache.width.subs(batch)
+        return dict(found)
+
+    @property
+    def _batch(self) -> set[str]:
+        """The symbols that are the first of several axes of an input and nothing else."""
+        shapes = [self.graph.types[port.value].shape or () for port in self.graph.inputs]
+        later = {symbol for shape in shapes for dim in shape[1:] for symbol in dim.symbols}
+        first = {symbol for shape in shapes if len(shape) > 1 for symbol in shape[0].symbols}
+        return first - later - self.numbers.keys()
+
     @cached_property
     def kinds(self) -> dict[str, Tally | None]:
         """By kind: the sum over all parts of that kind, in all layers; None where it is not known."""

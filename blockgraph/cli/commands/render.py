@@ -15,7 +15,6 @@ from blockgraph.errors import BlockgraphError
 
 if TYPE_CHECKING:
     from blockgraph.cli.specs import Examined
-    from blockgraph.graph import Graph
 
 SUMMARY = "draw specs as SVG, PNG, PDF, DOT or Mermaid; several beside each other"
 EXAMPLES = """\
@@ -77,33 +76,10 @@ def _default_name(names: Sequence[str]) -> str:
 
 def _text(examined: Sequence[Examined], options: Namespace, format: str) -> str:
     """The text of all specs that have a graph; of one with errors also the blocks in which they are."""
-    from blockgraph.drawing import faults, to_dot, to_mermaid
+    from blockgraph.depict import subjects
 
-    graphs: list[Graph] = []
-    captions: list[str] = []
-    for one in examined:
-        found = _graphs(one)
-        graphs += found
-        captions += [one.checked.spec.source if one.checked is not None else ""] * len(found)
+    found = subjects(one.checked for one in examined if one.checked is not None)
     asked: dict[str, Any] = {name: getattr(options, name) for name in TOLD}
-    asked |= {"captions": captions, "marks": faults(graphs, [found for one in examined for found in one.findings])}
     if format == "mermaid":
-        return to_mermaid(graphs, **asked)
-    return to_dot(graphs, theme="light" if options.theme == "auto" else options.theme, **asked)
-
-
-def _graphs(one: Examined) -> list[Graph]:
-    """The graph of a spec; where a stack could not be built, also its blocks that have a step at fault."""
-    from dataclasses import replace
-
-    from blockgraph.drawing import guilty, mended
-    from blockgraph.elaborate import elaborate
-
-    if one.checked is None or one.checked.graph is None:
-        return []
-    spec, graph = one.checked.spec, one.checked.graph
-    found = [graph]
-    if any(node.op.label() == "stack" for node in guilty(graph)):
-        blocks = [elaborate(replace(spec, main=name, name=name)).graph for name in spec.modules if name != spec.main]
-        found += [block for block in blocks if block is not None and guilty(block)]
-    return found if one.ok else [mended(each, one.findings, one.lines) for each in found]
+        return found.mermaid(**asked)
+    return found.dot(theme="light" if options.theme == "auto" else options.theme, **asked)
