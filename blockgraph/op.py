@@ -99,6 +99,18 @@ class Zero:
 
 
 @dataclass(frozen=True, slots=True)
+class Count:
+    """The outputs depend on the number of a position along axis `letter`, the first of which bears `first`.
+
+    With `to` only its distance from positions along that axis counts.
+    """
+
+    letter: str
+    first: Dim | int = 0
+    to: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Need:
     """What must hold for the numbers beside whole sizes: `smaller` divides `larger`, or is at most it."""
 
@@ -227,6 +239,10 @@ class Op:
 
     def zeros(self, types: tuple[Type, ...]) -> tuple[Zero, ...]:
         """Where the outputs are 0 whatever the operands hold."""
+        return ()
+
+    def counts(self, types: tuple[Type, ...]) -> tuple[Count, ...]:
+        """Where the outputs depend on the number of a position, beyond what `moves` and `zeros` say."""
         return ()
 
     def needs(self, types: tuple[Type, ...]) -> Iterator[Need]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from blockgraph.dims import Dim
-from blockgraph.op import Op, Type
-from blockgraph.pattern import ELLIPSIS, Axes
+from blockgraph.op import Misfit, Op, Type
+from blockgraph.pattern import ELLIPSIS, Axes, PatternMisfit
 from tests.op_samples import Sample
 from tests.test_ops_promises import CASES, bound_op, operands_for, tupled
 
@@ -70,3 +72,42 @@ def test_operands_of_which_only_the_shape_is_read_change_nothing(sample: Sample,
         others = [np.zeros_like(array) for array in arrays]
         for a, b in zip(tupled(op.forward(*arrays)), tupled(op.forward(*others)), strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+def apart(sample: Sample, letter: str) -> bool:
+    """Whether the op says that positions along a letter may be run on their own."""
+    op, types = sample.op, sample.types
+    pattern = op.pattern(types)
+    names = {name for axes in (*pattern.operands, *pattern.outputs) for name in axes if name == letter}
+    grouped = any(isinstance(axis, tuple) and letter in axis for axes in pattern.operands for axis in axes)
+    told = {one.letter for one in (*op.moves(types), *op.zeros(types), *op.counts(types))}
+    told |= {one.to for one in (*op.moves(types), *op.zeros(types), *op.counts(types))}
+    return bool(names) and not grouped and letter not in told | set(op.sizes_by_letter()) | {"1", ELLIPSIS}
+
+
+@pytest.mark.parametrize(("sample", "values"), CASES)
+def test_positions_that_an_op_keeps_apart_may_be_run_on_their_own(sample: Sample, values: dict[str, int]) -> None:
+    op, pattern, arrays = bound_op(sample, values), sample.op.pattern(sample.types), operands_for(sample, values)
+    whole = tupled(op.forward(*arrays))
+    for letter in {str(axis) for axes in pattern.operands for axis in axes if apart(sample, str(axis))}:
+        where = [spelled(axes, array.ndim) for axes, array in zip(pattern.operands, arrays, strict=True)]
+        ends = [spelled(axes, np.ndim(one)) for axes, one in zip(pattern.outputs, whole, strict=True)]
+        cut = [tail(array, names, letter) for array, names in zip(arrays, where, strict=True)]
+        if not all(letter in names for names in ends) or not fits(op, sample.types, cut):
+            continue
+        for one, all_of_it, names in zip(tupled(op.forward(*cut)), whole, ends, strict=True):
+            np.testing.assert_allclose(one, tail(all_of_it, names, letter), rtol=1e-12, atol=1e-12)
+
+
+def fits(op: Op, types: tuple[Type, ...], arrays: list[Any]) -> bool:
+    """Whether arrays have shapes that the op takes: query heads in groups do not come one by one."""
+    try:
+        op.infer(*(replace(t, shape=tuple(map(Dim, array.shape))) for t, array in zip(types, arrays, strict=True)))
+    except (Misfit, PatternMisfit):
+        return False
+    return True
+
+
+def tail(array: Any, names: list[str], letter: str) -> Any:
+    """Everything behind the first position along a letter."""
+    return array[tuple(slice(1, None) if name == letter else slice(None) for name in names)]

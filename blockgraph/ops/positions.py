@@ -7,13 +7,13 @@ flows from it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, final
 
 from blockgraph.dims import Dim
 from blockgraph.lazy import np
-from blockgraph.op import Cost, DType, Misfit, Op, Real, Refusal, Size, Type, real, volume, whole
+from blockgraph.op import Builder, Cost, Count, DType, Misfit, Op, Real, Refusal, Size, Type, real, volume, whole
 from blockgraph.ops.visible import View, alibi_slopes
 from blockgraph.pattern import Axis, Pattern, parse
 
@@ -50,6 +50,10 @@ class Sinusoid(PositionTable, name="sinusoid", role="source"):
             help = "write `pairs` (sin, cos, sin, cos) or `half`"
             yield Refusal("style", f"`{self.style}` is no style of sinusoids", help)
 
+    def counts(self, types: tuple[Type, ...]) -> tuple[Count, ...]:
+        """Positions count from 0, and so do features."""
+        return Count("t"), Count("c")
+
     def forward(self, *arrays: Any) -> Any:
         """Formed in float64 and rounded once; with an odd width the last cosine is left out."""
         (x,) = arrays
@@ -82,6 +86,10 @@ class RopeAngles(PositionTable, name="rope_angles", role="source"):
         """Half the width."""
         return {"m": Dim(self.width) / 2}
 
+    def counts(self, types: tuple[Type, ...]) -> tuple[Count, ...]:
+        """Positions count from 0."""
+        return (Count("t"),)
+
     def forward(self, *arrays: Any) -> Any:
         """The tables in the precision of x."""
         (x,) = arrays
@@ -108,6 +116,11 @@ class Alibi(PositionTable, name="alibi", role="source"):
     """
 
     shape = parse("... h t s -> h t s")
+
+    def counts(self, types: tuple[Type, ...]) -> tuple[Count, ...]:
+        """The distance of a query from a key; every head has its slope."""
+        shape = types[0].shape
+        return () if shape is None else (Count("h"), Count("t", shape[-1] - shape[-2], "s"))
 
     def forward(self, *arrays: Any) -> Any:
         """A table of distances, a slope per head."""
@@ -160,6 +173,18 @@ class RelativeBuckets(PositionTable, name="relative_buckets", role="source"):
     def result_dtype(self, types: tuple[Type, ...]) -> DType:
         """Ids."""
         return "int"
+
+    def counts(self, types: tuple[Type, ...]) -> tuple[Count, ...]:
+        """The distance of a query from a key."""
+        shapes = [given.shape for given in types if given.shape is not None]
+        if len(shapes) < len(types):
+            return ()
+        steps, keys = (shape[time_axis(len(shape))] for shape in (shapes[0], shapes[-1]))
+        return (Count("t", keys - steps, "s" if len(types) > 1 else "t"),)
+
+    def expand(self, g: Builder, *values: int) -> int | None:
+        """With the keys named, which may then be others than the queries."""
+        return None if self.given else g(replace(self, given=("keys",)), *values, *values)
 
     def forward(self, *arrays: Any) -> Any:
         """A table of distances, looked up among the bounds of the buckets."""

@@ -8,7 +8,7 @@ from typing import Any, final
 
 from blockgraph.dims import Dim
 from blockgraph.lazy import np
-from blockgraph.op import Builder, Cost, Misfit, Move, Need, Op, Real, Refusal, Size, Type, real, volume, whole
+from blockgraph.op import Builder, Cost, Count, Misfit, Move, Need, Op, Real, Refusal, Size, Type, real, volume, whole
 from blockgraph.ops.arithmetic import Add, Multiply, Subtract
 from blockgraph.ops.axes import Rearrange
 from blockgraph.ops.join import Concat, Split
@@ -63,6 +63,10 @@ class Rope(Op, name="rope", role="scale"):
     def moves(self, types: tuple[Type, ...]) -> tuple[Move, ...]:
         """Features of a pair mix; positions stay."""
         return (Move(0, "d", None, None),)
+
+    def counts(self, types: tuple[Type, ...]) -> tuple[Count, ...]:
+        """Positions count from 0."""
+        return (Count("t"),)
 
     def needs(self, types: tuple[Type, ...]) -> Iterator[Need]:
         """An even width, within the features."""

@@ -107,7 +107,8 @@ class Softmax(Op, name="softmax"):
             return ()
         last = f"a{len(types[0].shape) - 1}"
         mixed = tuple(Move(index, last, None, None) for index in range(len(types)))
-        return mixed + tuple(Move(0, zero.letter, zero.low, zero.high, zero.to) for zero in self.zeros(types))
+        seen = ((index, zero) for index in range(len(types)) for zero in self.zeros(types))
+        return mixed + tuple(Move(index, zero.letter, zero.low, zero.high, zero.to) for index, zero in seen)
 
     def zeros(self, types: tuple[Type, ...]) -> tuple[Zero, ...]:
         """What the mask hides."""
