@@ -19,6 +19,7 @@ import blockgraph as bg
 from blockgraph.cli import watching
 from blockgraph.cli.commands import names
 from blockgraph.cli.commands.new import starter, starters
+from blockgraph.cli.files import write_file
 from blockgraph.explain.code_pages import codes, codes_table
 from blockgraph.same import same_graph
 from tests.test_cli import ROOT, SPEC, STACK, Run, run
@@ -246,7 +247,7 @@ def test_a_real_process_sees_a_real_save_and_ends_with_ctrl_c(spec: Path) -> Non
         assert one.stdout is not None
         assert "BG101" in one.stdout.readline()
         time.sleep(0.5)
-        spec.write_text(WARNED)
+        write_file(str(spec), lambda file: file.write(WARNED.encode()), force=True)  # never seen half written
         assert "BG201" in one.stdout.readline()
         time.sleep(0.5)
         one.send_signal(signal.SIGINT)

@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from blockgraph.cli.files import write_file
+from blockgraph.cli.specs import examine
+from blockgraph.cli.watching import redraw
 from blockgraph.drawing import find_dot
 from blockgraph.errors import EnvironmentFailure
+from blockgraph.report import as_data
 from tests.test_cli import ROOT, SPEC, STACK, Run, run
 
 __all__ = ["run"]
@@ -102,6 +105,60 @@ def test_without_a_program_a_dot_file_that_is_there_is_kept(run: Run, monkeypatc
     (finding,) = json.loads(out)["findings"]
     assert (code, Path("a.dot").read_text()) == (2, "mine")
     assert finding["help"].endswith("the DOT text was not written: a.dot is there already and was kept")
+
+
+FAULTS = {
+    "failing": ("cat >/dev/null; echo no >&2; exit 1", "BG951"),
+    "hanging": ("sleep 60", "BG952"),
+    "crashing": ("kill -SEGV $$", "BG951"),
+    "killed": ("kill -KILL $$", "BG951"),
+    "silent": ("cat >/dev/null", "BG951"),
+    "garbage": ("cat", "BG951"),
+    "endless": ("yes '<svg>'", "BG951"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("command", [["render", SPEC], ["diff", SPEC, SPEC], ["redraw"]])
+def test_each_fault_of_the_program_is_one_finding_and_leaves_the_dot_text(
+    run: Run, folder: Path, command: list[str], fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script, code = FAULTS[fault]
+    program = folder.parent / "dot"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("BLOCKGRAPH_DOT", str(program))
+    monkeypatch.setattr("blockgraph.drawing.program.SECONDS", 1)
+    monkeypatch.setattr("blockgraph.drawing.program.OUTPUT", 1 << 20)
+    if command == ["redraw"]:
+        with pytest.raises(EnvironmentFailure, match=code) as caught:
+            redraw([examine(SPEC, {})], "a.svg", force=False)
+        told = as_data(caught.value.findings)
+    else:
+        found, out, _ = run(*command, "-o", "a.svg", "--format", "json")
+        told = json.loads(out)["findings"]
+        assert found == 2
+    assert [one["code"] for one in told] == [code]
+    assert "the DOT text was written to a.dot" in told[0]["help"]
+    assert [path.name for path in folder.iterdir()] == ["a.dot"]
+    assert Path("a.dot").read_text(encoding="utf-8").startswith("digraph")
+
+
+@pytest.mark.parametrize("format", ["full", "json"])
+def test_a_bitmap_that_was_made_smaller_says_so(
+    run: Run, folder: Path, format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = folder.parent / "dot"
+    words = "dot: graph is too large for cairo-renderer bitmaps. Scaling by 0.223 to fit"
+    program.write_text(f"#!/bin/sh\ncat >/dev/null; printf '\\211PNG IEND'; echo '{words}' >&2\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("BLOCKGRAPH_DOT", str(program))
+    code, out, err = run("render", SPEC, "-o", "a.png", "--format", format)
+    told = json.loads(out)["findings"][0]["message"] if format == "json" else err.splitlines()[0]
+    assert code == 0
+    assert "made smaller by the factor 0.223" in told
+    assert format == "json" or err.startswith("warning BG953 a.png")
+    assert Path("a.png").exists()
 
 
 def test_a_spec_with_an_error_is_drawn_and_still_a_finding(run: Run, folder: Path) -> None:

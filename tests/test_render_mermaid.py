@@ -163,7 +163,18 @@ def test_the_ending_mmd_asks_for_mermaid_and_needs_no_program(
     assert len(Chart((tmp_path / "a.mmd").read_text("utf-8")).nodes) == 8
 
 
-def test_a_difference_is_not_drawn_as_mermaid(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_difference_is_drawn_as_mermaid_with_its_marks(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    spec = str(ROOT / "specs" / "pre_norm.yaml")
-    assert run("diff", spec, spec, "-o", "a.mmd")[0] == 2
+    monkeypatch.setattr("blockgraph.drawing.program.find_dot", lambda: None)
+    one, other = (str(ROOT / "specs" / f"{name}.yaml") for name in ("pre_norm", "post_norm"))
+    assert run("diff", one, other, "-o", "a.mmd")[0] == 1
+    text = re.sub(r"#(\d+);", lambda found: chr(int(found[1])), Path("a.mmd").read_text(encoding="utf-8"))
+    assert text.startswith("flowchart ")
+    assert [text.count(f"{sign} LayerNorm") for sign in "\N{MINUS SIGN}+~"] == [2, 2, 0]
+    assert text.count("placement pre → post") == 2
+    assert text.count("removed, ~ changed") == text.count("added, ~ changed") == 1
+    assert run("diff", one, one, "-o", "b.mmd")[0] == 0
+    assert "LayerNorm" in Path("b.mmd").read_text(encoding="utf-8")
+    assert not re.search(r"class n\d+ ", Path("b.mmd").read_text(encoding="utf-8"))

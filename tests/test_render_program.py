@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import stat
 import time
@@ -80,7 +81,12 @@ def test_a_variable_that_names_no_program_is_said_by_name(monkeypatch: pytest.Mo
     [
         ("cat >/dev/null; echo 'syntax error in line 1' >&2; exit 1", r"syntax error in line 1 \(exit code 1\)"),
         ("cat >/dev/null; exit 0", r"it said nothing \(exit code 0\)"),
-        ("kill -SEGV $$", r"exit code -11"),
+        ("cat", r"what it wrote is not one \(exit code 0\)"),
+        ("cat >/dev/null; echo '<svg>no end'", r"what it wrote is not one \(exit code 0\)"),
+        ("cat >/dev/null; echo '<svg><g></svg>'", r"what it wrote is not one \(exit code 0\)"),
+        ("cat >/dev/null; echo '<svg></svg>'; exit 4", r"it said nothing \(exit code 4\)"),
+        ("kill -SEGV $$", r"it said nothing \(it was ended by SIGSEGV\)"),
+        ("echo 'no memory' >&2; kill -KILL $$", r"no memory \(it was ended by SIGKILL\)"),
         ("exit 3", r"exit code 3"),
     ],
 )
@@ -114,11 +120,31 @@ def test_a_slow_program_is_stopped_with_its_children(tmp_path: Path, monkeypatch
     assert not child.exists() or "zombie" in child.read_text()
 
 
+@pytest.mark.parametrize("stream", ["", " >&2"])
+def test_a_program_that_writes_without_end_is_stopped(
+    stream: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BLOCKGRAPH_DOT", str(fake(tmp_path, f"echo '<svg>'; yes{stream}")))
+    monkeypatch.setattr(program, "OUTPUT", 4 << 20)
+    monkeypatch.setattr(program, "SECONDS", 2)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(EnvironmentFailure, match="BG952" if stream else r"BG951 .*stopped after 4 MiB of output"):
+        draw(DOT, "svg")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 << 10  # in KiB
+
+
+def test_a_program_that_reads_nothing_may_still_draw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BLOCKGRAPH_DOT", str(fake(tmp_path, "exec 0</dev/null; sleep 0.1; echo '<svg></svg>'")))
+    assert draw(DOT * 1000, "svg") == b"<svg></svg>\n"
+
+
 def test_a_bitmap_that_was_made_smaller_brings_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = "dot: graph is too large for cairo-renderer bitmaps. Scaling by 0.223 to fit"
-    monkeypatch.setenv("BLOCKGRAPH_DOT", str(fake(tmp_path, f"cat >/dev/null; printf '\\211PNG'; echo '{words}' >&2")))
+    monkeypatch.setenv(
+        "BLOCKGRAPH_DOT", str(fake(tmp_path, f"cat >/dev/null; printf '\\211PNG IEND'; echo '{words}' >&2"))
+    )
     image, (warning,) = picture(DOT, "png")
-    assert image == b"\x89PNG"
+    assert image == b"\x89PNG IEND"
     assert (warning.code, warning.severity) == ("BG953", "warning")
     assert "0.223" in warning.message
     assert "SVG or PDF" in warning.help

@@ -38,17 +38,18 @@ def checked_output(path: str, options: Namespace, more: Mapping[str, str] | None
 
 def write_picture(
     terminal: Terminal, path: str, format: str, dot: str, force: bool, *, adapts: bool = False
-) -> list[str]:
-    """Write the picture and say so; returns the files written, none for standard output.
+) -> tuple[list[str], tuple[Finding, ...]]:
+    """Write the picture and say so; returns the files written, none for standard output, and what is to know of them.
 
     An SVG that `adapts` takes dark colours on a dark page. Raises EnvironmentFailure.
     """
     if path == "-":
         terminal.data(dot)
-        return []
-    _write(path, format, dot, force, adapts)
+        return [], ()
+    notes = save(path, format, dot, force, adapts=adapts)
+    terminal.findings(notes)
     terminal.words(f"wrote {terminal.console.shown(path)}\n")
-    return [path]
+    return [path], notes
 
 
 def end(terminal: Terminal, findings: Sequence[Finding], written: Sequence[str]) -> int:
@@ -61,18 +62,25 @@ def end(terminal: Terminal, findings: Sequence[Finding], written: Sequence[str])
     return code
 
 
-def _write(path: str, format: str, dot: str, force: bool, adapts: bool) -> None:
-    """Write the picture, or at least its DOT text if it cannot be drawn. Raises EnvironmentFailure."""
-    from blockgraph.drawing import adaptive, draw
+def save(
+    path: str, format: str, dot: str, force: bool, *, adapts: bool = False, keeps: bool = False
+) -> tuple[Finding, ...]:
+    """Write the picture, or at least its DOT text if it cannot be drawn; returns what is to know of the picture.
+
+    `force` replaces files that are there; with `keeps` the picture alone, not a DOT text. Raises EnvironmentFailure.
+    """
+    from blockgraph.drawing import adaptive, picture
 
     content = dot.encode("utf-8", "replace")
+    notes: tuple[Finding, ...] = ()
     if format not in TEXTS:
         try:
-            content = draw(dot, format)  # type: ignore[arg-type]
+            content, notes = picture(dot, format)  # type: ignore[arg-type]
         except EnvironmentFailure as error:
-            raise EnvironmentFailure(_with_dot(error.findings, path, content, force)) from None
+            raise EnvironmentFailure(_with_dot(error.findings, path, content, force and not keeps)) from None
         content = adaptive(content) if adapts and format == "svg" else content
     write_file(path, lambda file: file.write(content), force)
+    return tuple(at(note, Place(path)) for note in notes)
 
 
 def _with_dot(findings: Sequence[Finding], path: str, content: bytes, force: bool) -> list[Finding]:

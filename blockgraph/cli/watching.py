@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from blockgraph.cli.files import refuse_existing, write_file
+from blockgraph.cli.files import refuse_existing
 from blockgraph.cli.specs import Examined
 
 PAUSE: Final = 0.25  # seconds between two looks at the files: less than a person notices
@@ -51,19 +51,19 @@ def refuse_picture(path: str, force: bool, usage: Callable[[str], object]) -> No
     refuse_existing(path, force)
 
 
-def redraw(examined: Sequence[Examined], path: str) -> bool:
+def redraw(examined: Sequence[Examined], path: str, force: bool) -> bool:
     """Draw all specs side by side; False, and nothing drawn, while one of them has an error.
 
-    Raises EnvironmentFailure if it cannot be drawn or written.
+    Raises EnvironmentFailure if it cannot be drawn or written; the DOT text is then written beside, and replaces one
+    that is there with `force` only.
     """
-    from blockgraph.drawing import draw, to_dot
+    from blockgraph.cli.pictures import save
+    from blockgraph.drawing import to_dot
 
     checked = [one.checked for one in examined if one.ok and one.checked is not None]
     graphs = [one.graph for one in checked if one.graph is not None]
     if not graphs or len(graphs) < len(examined):
         return False
     dot = to_dot(graphs, captions=[one.spec.source for one in checked])
-    ending = path.rpartition(".")[2]
-    content = dot.encode() if ending == "dot" else draw(dot, ending)  # type: ignore[arg-type]
-    write_file(path, lambda file: file.write(content), force=True)
+    save(path, path.rpartition(".")[2], dot, True, keeps=not force)
     return True

@@ -98,7 +98,7 @@ def _draw(examined: Sequence[Examined], options: Namespace, terminal: Terminal) 
     from blockgraph.errors import BlockgraphError
 
     try:
-        drawn = redraw(examined, options.draw)
+        drawn = redraw(examined, options.draw, options.force)
     except BlockgraphError as error:
         terminal.findings(error.findings)
         return exit_code(error.findings)

@@ -27,15 +27,15 @@ def arguments(parser: Parser) -> None:
     """The two specs, and where a picture of the difference goes."""
     parser.add_argument("left", metavar="A", help="a spec file, or - for standard input")
     parser.add_argument("right", metavar="B", help="the spec it is compared with")
-    help = "draw both specs with what is removed, added and changed marked; the ending (.svg .png .pdf .dot) says the "
-    help += "format, - writes DOT text to standard output in place of the words"
+    help = "draw both specs with what is removed, added and changed marked; the ending (.svg .png .pdf .dot .mmd) says "
+    help += "the format, - writes DOT text to standard output in place of the words"
     parser.add_argument("-o", "--output", metavar="FILE", help=help)
     parser.add_argument("--force", action="store_true", help="replace the file if it is there already")
 
 
 def main(options: Namespace, terminal: Terminal) -> int:
     """Say what differs; exit with 0 when nothing does, with 1 when something does."""
-    from blockgraph.cli.pictures import checked_output, end, write_picture
+    from blockgraph.cli.pictures import MERMAID, checked_output, end, write_picture
     from blockgraph.cli.specs import examine, values
     from blockgraph.diff import diff
     from blockgraph.errors import BlockgraphError
@@ -43,7 +43,7 @@ def main(options: Namespace, terminal: Terminal) -> int:
     if options.left == options.right == "-":
         options.usage("standard input can be read only once: name a file for one of the two")
     path = options.output
-    format = checked_output(path, options) if path else ""
+    format = checked_output(path, options, MERMAID) if path else ""
     examined = [examine(name, values(options.set)) for name in (options.left, options.right)]
     for one in examined:
         terminal.findings(one.findings, one.lines)
@@ -56,7 +56,8 @@ def main(options: Namespace, terminal: Terminal) -> int:
     written: list[str] = []
     if path:
         try:
-            written = write_picture(terminal, path, format, _dot(examined, found), options.force)
+            written, notes = write_picture(terminal, path, format, _text(examined, found, format), options.force)
+            findings += notes
         except BlockgraphError as error:
             terminal.findings(error.findings)
             return end(terminal, [*findings, *error.findings], [])
@@ -95,11 +96,11 @@ def _answer(
     )
 
 
-def _dot(examined: Sequence[Examined], found: Difference) -> str:
+def _text(examined: Sequence[Examined], found: Difference, format: str) -> str:
     """Both specs side by side, with what is removed, added and changed marked."""
     from blockgraph.diff.marks import marks
-    from blockgraph.drawing import to_dot
+    from blockgraph.drawing import to_dot, to_mermaid
 
     graphs = [one.checked.graph for one in examined if one.checked is not None and one.checked.graph is not None]
     legend = (found.same and ["same architecture"] * 2) or ["\N{MINUS SIGN} removed, ~ changed", "+ added, ~ changed"]
-    return to_dot(graphs, captions=legend, marks=marks(found))
+    return (to_mermaid if format == "mermaid" else to_dot)(graphs, captions=legend, marks=marks(found))

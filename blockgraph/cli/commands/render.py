@@ -62,11 +62,11 @@ def main(options: Namespace, terminal: Terminal) -> int:
         return end(terminal, findings, [])
     try:
         text, adapts = _text(examined, options, format), options.theme == "auto"
-        written = write_picture(terminal, path, format, text, options.force, adapts=adapts)
+        written, notes = write_picture(terminal, path, format, text, options.force, adapts=adapts)
     except BlockgraphError as error:
         terminal.findings(error.findings)
         return end(terminal, [*findings, *error.findings], [])
-    return end(terminal, findings, written)
+    return end(terminal, [*findings, *notes], written)
 
 
 def _default_name(names: Sequence[str]) -> str:
