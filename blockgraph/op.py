@@ -155,6 +155,7 @@ class Op:
     `factors` are operands (by index, or "all") of which every term of the output has one element as a factor: where
     that is 0, so is the term. `chooses`: elements of the output may have nothing of an operand, by place or by value.
     `activation` ops may stand where a kind of activation is asked for; `function` ops may be called by name.
+    `opens`: a drawing of every op shows the expansion, because its steps are what people mean by the op.
     `Source:` in the docstring names paper and equation.
     """
 
@@ -169,6 +170,7 @@ class Op:
     chooses: ClassVar[bool] = False
     activation: ClassVar[bool] = False
     function: ClassVar[bool] = True
+    opens: ClassVar[bool] = False
 
     def __init_subclass__(cls, name: str = "", role: Role | None = None, **facts: Any) -> None:
         super().__init_subclass__(**facts)

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, TypedDict, Unpack
 
 from blockgraph.drawing.arrange import arrange
-from blockgraph.drawing.collapse import collapse
+from blockgraph.drawing.collapse import Look, collapse
 from blockgraph.drawing.diagram import Diagram
 from blockgraph.drawing.extras import extras, total_line
 from blockgraph.drawing.faults import faults, guilty, mended
+from blockgraph.drawing.levels import Level
 from blockgraph.drawing.marking import NO_MARKS, Mark, Marks
 from blockgraph.drawing.mermaid import write_mermaid
 from blockgraph.drawing.program import draw, find_dot, picture
@@ -28,7 +29,8 @@ class Told(TypedDict, total=False):
     `expand` writes stacks out layer by layer; `shapes` are told where they change, on all lines or nowhere,
     with `numbers` in numbers as far as they are known. `captions` are the sources under the names. `marks` says what is
     added, removed, changed or at fault. `params` writes the numbers of parameters into boxes and plates, `highway`
-    draws the residual path thick and marks what stands on it.
+    draws the residual path thick and marks what stands on it. `level` says how close to look: a block as one box, its
+    sublayers, or every op.
     """
 
     expand: bool
@@ -38,6 +40,7 @@ class Told(TypedDict, total=False):
     marks: Marks
     params: bool
     highway: bool
+    level: Level
 
 
 def to_dot(graphs: Sequence[Graph], *, theme: ThemeName = "light", **told: Unpack[Told]) -> str:
@@ -65,7 +68,8 @@ def _diagrams(graphs: Sequence[Graph], told: Told) -> Iterator[Diagram]:
     numbers, params, tolls = told.get("numbers", False), told.get("params", False), told.get("highway", False)
     for graph in graphs:
         more = extras(graph, numbers=numbers, params=params, tolls=tolls)
-        yield collapse(graph, expand=told.get("expand", False), marks=told.get("marks", NO_MARKS), extras=more)
+        level, marks = told.get("level", "sublayer"), told.get("marks", NO_MARKS)
+        yield collapse(graph, Look(level, told.get("expand", False), marks, more))
 
 
 def _values(graphs: Sequence[Graph], told: Told) -> list[dict[str, int]]:
@@ -84,6 +88,7 @@ def _title(graph: Graph, caption: str, params: bool) -> Label:
 
 
 __all__ = [
+    "Level",
     "Mark",
     "Marks",
     "Shapes",

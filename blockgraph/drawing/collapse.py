@@ -1,46 +1,48 @@
 """Graph -> Diagram: a part becomes one box, a block or a stack a plate, an op in an equation a box of its own.
 
+At level `block` a block is a box; at level `op` a part is a plate, and an op that opens is drawn by its expansion.
 Parameters and numbers are no boxes; they are written beside the op that takes them (`× a`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
-from dataclasses import replace
-from typing import Any, Final
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from blockgraph.drawing.diagram import FIGURE, Box, Diagram, Plate, Wire
 from blockgraph.drawing.extras import NO_EXTRAS, Extras
 from blockgraph.drawing.fold import Fold, folds
-from blockgraph.drawing.marking import NO_MARKS, Marks
-from blockgraph.drawing.scopes import block_scopes, leaf_scope
+from blockgraph.drawing.inscribe import Value, bare_text, family, op_box, operand_names, source_text
+from blockgraph.drawing.levels import Level, Reading, contents, opens
+from blockgraph.drawing.marking import NO_MARKS, Key, Mark, Marks
+from blockgraph.drawing.opening import written_out
+from blockgraph.drawing.scopes import leaf_scope
 from blockgraph.graph import Graph, Node, Repeat, Scope
 from blockgraph.op import Op
 
-OPS_LIKE_PARTS: Final = {"attend": "attention"}
-SIGNS: Final = frozenset({"+", "−", "×", "÷", "@", "**", "<", "<=", ">", ">=", "==", "!="})
-BRIEF: Final = 32  # characters of an operand beside its op
-
-Value = Wire | str
-"""What a value is in the drawing: a wire, or the text of a parameter or number."""
 Walk = Generator["Walk", Any, Any]
 
 
-def collapse(graph: Graph, *, expand: bool = False, marks: Marks = NO_MARKS, extras: Extras = NO_EXTRAS) -> Diagram:
-    """The diagram of a graph at the level of sublayers; `expand` writes stacks out layer by layer."""
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How close to look, whether to write stacks out layer by layer, and what to tell and mark."""
+
+    level: Level = "sublayer"
+    expand: bool = False
+    marks: Marks = NO_MARKS
+    extras: Extras = NO_EXTRAS
+
+
+def collapse(graph: Graph, look: Look) -> Diagram:
+    """The diagram of a graph."""
     layered = any(isinstance(node.op, Repeat) for node in graph.nodes)
     diagram = Diagram(plates=[Plate(None, graph.name, kind="figure")], layered=layered)
-    outputs = _run(_Collapse(diagram, graph.dims, expand, marks, extras).walk(graph, {}, _frame(diagram, graph)))
+    outputs = _run(_Collapse(diagram, graph.dims, look).whole(graph))
     for port, value in zip(graph.outputs, outputs, strict=True):
         wire = value if isinstance(value, Wire) else _made(diagram.add(Box(value)), graph, port.value)
         diagram.add(Box(port.name, "output", inputs=(wire,)))
     return diagram
-
-
-def _frame(diagram: Diagram, graph: Graph) -> int:
-    """A plate around a lone block; a model, made of blocks and stacks, has plates enough."""
-    made_of_plates = any(isinstance(node.op, Repeat) or block_scopes(graph, node.scope) for node in graph.nodes)
-    return FIGURE if made_of_plates else diagram.frame(Plate(FIGURE, key=(id(graph), "")))
 
 
 def _run(walk: Walk) -> Any:
@@ -59,40 +61,62 @@ def _run(walk: Walk) -> Any:
 class _Collapse:
     """The diagram being written."""
 
-    def __init__(self, diagram: Diagram, dims: Mapping[str, int], expand: bool, marks: Marks, extras: Extras) -> None:
-        self.diagram, self.dims, self.expand = diagram, dims, expand
-        self.marks, self.extras = marks, extras
+    def __init__(self, diagram: Diagram, dims: Mapping[str, int], look: Look) -> None:
+        self.diagram, self.dims, self.look = diagram, dims, look
+        self.marks, self.extras = look.marks, look.extras
+
+    def whole(self, graph: Graph) -> Walk:
+        """Draw a model, made of blocks and stacks; a lone block in a plate, or at level `block` as one box."""
+        reading = Reading(graph, self.look.level)
+        if any(isinstance(node.op, Repeat) for node in graph.nodes) or "block" in (
+            s.family for s in graph.scopes.values()
+        ):
+            return (yield self.walk(graph, {}, FIGURE))
+        if self.look.level != "block":
+            return (yield self.walk(graph, {}, self.diagram.frame(Plate(FIGURE, key=(id(graph), "")))))
+        known: dict[int, Value] = {}
+        for port in graph.inputs:
+            self.input(graph, reading.graph.producers[port.value], known)
+        return self.body(graph, [known[port.value] for port in graph.inputs], FIGURE)
 
     def walk(self, graph: Graph, known: dict[int, Value], plate: int) -> Walk:
         """Draw the nodes of a graph inside a plate; returns its outputs. `known` holds its inputs, if any."""
         plates: dict[str, int] = {}
-        calls = _calls(graph)
+        reading = Reading(graph, self.look.level)
         for node in graph.nodes:
-            inner = self.plate(graph, node.scope, plate, plates)
-            leaf = leaf_scope(graph, node.scope)
+            inner = self.plate(reading, node.scope, plate, plates)
+            leaf = reading.leaf(node.scope)
             if node.op.name == "input":
                 self.input(graph, node, known)
             elif isinstance(node.op, Repeat):
                 outputs = yield self.stack(graph, node.op, [known[value] for value in node.inputs], inner)
                 known.update(_seen(graph, node.outputs, outputs))
             elif node.op.name in ("param", "constant"):
-                known[node.outputs[0]] = _source_text(node, inside=leaf is not None)
-            elif leaf is None:
+                known[node.outputs[0]] = source_text(node, inside=bool(node.scope) and node.op.name == "param")
+            elif leaf is not None:
+                if node.outputs[0] not in known:
+                    self.part(graph, leaf, reading.calls[leaf], known, inner)
+            else:
                 self.op(graph, node, known, inner)
-            elif node.outputs[0] not in known:
-                self.part(graph, leaf, calls[leaf], known, inner)
         return [known[port.value] for port in graph.outputs]
 
-    def plate(self, graph: Graph, key: str, plate: int, plates: dict[str, int]) -> int:
+    def plate(self, reading: Reading, key: str, plate: int, plates: dict[str, int]) -> int:
         """The innermost plate of a scope, made when first met."""
-        for outer in block_scopes(graph, key):
+        graph = reading.graph
+        for outer in reading.plates(key):
             if outer not in plates:
                 scope = graph.scopes[outer]
-                details = self.details(graph, outer)
-                made = Plate(plate, scope.title or scope.path, details, key=(id(graph), outer))
-                plates[outer] = self.diagram.frame(made)
+                made = self.part_plate(plate, scope.title or scope.path, scope.family, (id(graph), outer))
+                detail = tuple(filter(None, (self.extras.written(scope.detail),)))
+                plates[outer] = self.diagram.frame(replace(made, details=(*detail, *self.details(graph, outer))))
             plate = plates[outer]
         return plate
+
+    def part_plate(self, parent: int, title: str, family: str, key: Key) -> Plate:
+        """The plate of a block, or of a part that is opened."""
+        kind: Literal["block", "part"] = "block" if family == "block" else "part"
+        mark, toll = self.marks.boxes.get(key), key in self.extras.tolls
+        return Plate(parent, title, kind=kind, key=key, family=family, mark=mark, toll=toll)
 
     def input(self, graph: Graph, node: Node, known: dict[int, Value]) -> None:
         """An input of the main module; inputs of a block are known already."""
@@ -106,27 +130,102 @@ class _Collapse:
         made = {value for node in call for value in node.outputs}
         read = dict.fromkeys(value for node in call for value in node.inputs if value not in made)
         wires = [self.told(graph, call, value, known[value]) for value in read if value in known]
-        scope = graph.scopes[key]
-        details = (*filter(None, (self.extras.written(scope.detail),)), *self.details(graph, key))
+        scope, whole = graph.scopes[key], self.block(graph, key, call)
+        details = (*filter(None, (self.extras.written(scope.detail),)), *whole, *self.details(graph, key))
         inputs = tuple(dict.fromkeys(wire for wire in wires if isinstance(wire, Wire)))
         made_for = (id(graph), key)
-        mark, toll = self.marks.boxes.get(made_for), made_for in self.extras.tolls
+        mark, toll = self.mark(graph, key), made_for in self.extras.tolls
         title = scope.title or scope.path
-        made_box = Box(title, "box", scope.family, details, inputs, plate, mark=mark, toll=toll, key=made_for)
-        box = self.diagram.add(made_box)
-        known.update((value, _made(box, graph, value)) for value in sorted(made))
+        box = Box(title, "box", scope.family, details, inputs, plate, mark=mark, toll=toll, key=made_for)
+        leaving = {port.value for port in graph.outputs}
+        ids = {node.id for node in call}
+        used = [v for v in sorted(made) if v in leaving or any(user.id not in ids for user in graph.users(v))]
+        number = self.diagram.add(box)
+        known.update((value, _made(number, graph, value)) for value in made)
+        self.values(graph, number, used, known)
 
-    def op(self, graph: Graph, node: Node, known: dict[int, Value], plate: int) -> None:
+    def block(self, graph: Graph, key: str, call: list[Node]) -> Iterable[str]:
+        """What is in a box that stands for a block of the file."""
+        return contents(graph, call) if graph.scopes[key].family == "block" else ()
+
+    def mark(self, graph: Graph, key: str = "") -> Mark | None:
+        """The mark of a box; of one that stands for a block also that something in it is marked."""
+        own = self.marks.boxes.get((id(graph), key))
+        if own is not None or (key and graph.scopes[key].family != "block"):
+            return own
+        nodes = {node.id: f"{node.scope}." for node in graph.nodes}
+        names = (
+            (nodes.get(name, "") if isinstance(name, int) else f"{name}.", mark)
+            for (owner, name), mark in self.marks.boxes.items()
+            if owner == id(graph)
+        )
+        inside = [mark for name, mark in names if not key or name.startswith(f"{key}.")]
+        if not inside:
+            return None
+        guilty = [mark for mark in inside if mark.sign == "!"]
+        return guilty[0] if guilty else Mark("~", tuple(line for mark in inside for line in mark.notes))
+
+    def values(self, graph: Graph, box: int, values: Sequence[int], known: dict[int, Value]) -> None:
+        """What a box puts out; several values have a port each."""
+        for value in values:
+            made = _made(box, graph, value)
+            known[value] = made if len(values) == 1 else self.port(graph, value, made, self.diagram.boxes[box].plate)
+
+    def port(self, graph: Graph, value: int, wire: Wire, plate: int, name: str = "") -> Wire:
+        """The named end of a value that stands beside others: of a split, or at the border of a stack."""
+        key = (id(graph), graph.producers[value].id)
+        return replace(
+            wire,
+            box=self.diagram.add(Box(name or _name(graph, value), "port", "port", (), (wire,), plate, key=key)),
+            name="",
+        )
+
+    def op(self, graph: Graph, node: Node, known: dict[int, Value], plate: int, key: Key | None = None) -> None:
         """One op of an equation: a box, a circle or, of parameters and numbers alone, just text."""
         assert isinstance(node.op, Op)
-        values = [self.told(graph, [node], value, known[value]) for value in node.inputs]
-        if node.inputs and not any(isinstance(value, Wire) for value in values):
-            known.update((value, _bare_text(node, [str(value) for value in values])) for value in node.outputs)
+        values = self.operands(graph, node, known)
+        if not any(isinstance(value, Wire) for value in values):
+            known.update((value, bare_text(node, [str(value) for value in values])) for value in node.outputs)
             return
-        key = id(graph), node.id
-        made = op_box(node.op, values, plate)
-        box = self.diagram.add(replace(made, mark=self.marks.boxes.get(key), toll=key in self.extras.tolls, key=key))
-        known.update((value, _made(box, graph, value)) for value in node.outputs)
+        if self.look.level == "op" and opens(node) and self.opened(graph, node, values, known, plate):
+            return
+        key = key or (id(graph), node.id)
+        mark, toll = self.marks.boxes.get(key), key in self.extras.tolls
+        names = operand_names(node.op, len(values))
+        named = [replace(v, name=name) if isinstance(v, Wire) else v for v, name in zip(values, names, strict=True)]
+        box = self.diagram.add(replace(op_box(node.op, named, plate), mark=mark, toll=toll, key=key))
+        leaving = {port.value for port in graph.outputs}
+        used = [value for value in node.outputs if graph.users(value) or value in leaving]
+        self.values(graph, box, used or node.outputs, known)
+
+    def operands(self, graph: Graph, node: Node, known: dict[int, Value]) -> list[Value]:
+        """The operands of an op; a parameter of the part that the op is in has no need of the part's name."""
+        found: list[Value] = []
+        for value in node.inputs:
+            given = self.told(graph, [node], value, known[value])
+            source = graph.producers[value]
+            own = isinstance(given, str) and source.op.name == "param" and source.scope == node.scope
+            found.append(source_text(source, inside=False) if own else given)
+        return found
+
+    def opened(self, graph: Graph, node: Node, values: list[Value], known: dict[int, Value], plate: int) -> bool:
+        """Draw an op by its expansion, in a plate unless it is what its part is about; False if it has none."""
+        assert isinstance(node.op, Op)
+        names = [node.op.operand_name(place) for place in range(len(node.inputs))]
+        inner = written_out(node.op, [graph.types[value] for value in node.inputs], names)
+        if inner is None:
+            return False
+        key, kind = (id(graph), node.id), family(node.op)
+        if self.diagram.plates[plate].family != kind:
+            plate = self.diagram.frame(self.part_plate(plate, node.op.label(), kind, key))
+        inside = dict(zip((port.value for port in inner.inputs), values, strict=True))
+        for step in inner.nodes:
+            if step.op.name == "constant":
+                inside[step.outputs[0]] = source_text(step, inside=False)
+            elif step.op.name != "input":
+                self.op(inner, step, inside, plate, key)
+        known[node.outputs[0]] = inside[inner.outputs[0].value]
+        return True
 
     def body_line(self, repeat: Repeat, body: int) -> tuple[str, ...]:
         """The parameters of one layer; of a stack with one set for all layers they are not each layer's own."""
@@ -143,31 +242,99 @@ class _Collapse:
         return (*(() if again else self.extras.line(graph, key)), *_use(key, graph.scopes[key]))
 
     def told(self, graph: Graph, call: list[Node], value: int, given: Value) -> Value:
-        """A wire with what is to be said beside it where it enters one of these nodes."""
+        """A wire with its name, and with what is to be said beside it where it enters one of these nodes."""
+        if not isinstance(given, Wire):
+            return given
         notes = (self.marks.wires.get((id(graph), node.id, value)) for node in call)
         note = next(filter(None, notes), "") if self.marks.wires else ""
-        return replace(given, note=note) if note and isinstance(given, Wire) else given
+        return replace(given, note=note, name=_name(graph, value))
 
     def stack(self, graph: Graph, repeat: Repeat, values: list[Value], plate: int) -> Walk:
         """The plates of a stack, each fed by the one below; returns the outputs of the last."""
         outputs: list[Value] = [values[carried or 0] for carried in repeat.carried]
-        for fold in folds(repeat, self.dims, expand=self.expand):
+        for fold in folds(repeat, self.dims, expand=self.look.expand):
             alone = len(fold.members) == 1
             details = (*fold.details, *(self.body_line(repeat, fold.members[0][0]) if alone else ()))
             key = (id(repeat.bodies[fold.members[0][0]]), "") if alone else None
             inner = self.diagram.frame(Plate(plate, fold.title, details, "stack" if _many(fold) else "block", key))
+            values = self.entering(repeat, fold, values, inner)
             for body, name in fold.members:
                 block = repeat.bodies[body]
-                member = inner if alone else self.member(inner, name, repeat, body)
-                inputs = _seen(block, (port.value for port in block.inputs), values)
-                outputs = yield self.walk(block, inputs, member)
+                if self.look.level == "block" and not _layered(block):
+                    outputs = self.body(block, values, inner)
+                else:
+                    member = inner if alone else self.member(inner, name, repeat, body)
+                    inputs = _seen(block, (port.value for port in block.inputs), values)
+                    outputs = yield self.walk(block, inputs, member)
                 values = _carry(repeat, values, outputs)
+            outputs = self.leaving(repeat, fold, outputs, inner)
+            values = _carry(repeat, values, outputs)
         return outputs
+
+    def entering(self, repeat: Repeat, fold: Fold, values: list[Value], plate: int) -> list[Value]:
+        """The values that enter a stack: each of several streams by a port, and what an equation reads itself."""
+        block = repeat.bodies[fold.members[0][0]]
+        carried = {place for place in repeat.carried if place is not None}
+        ported = carried if len(carried) > 1 else set()
+        ported |= {
+            place for place, port in enumerate(block.inputs) if place not in carried and _is_read(block, port.value)
+        }
+        return [
+            self.port(block, port.value, value, plate, port.name)
+            if place in ported and isinstance(value, Wire)
+            else value
+            for place, (value, port) in enumerate(zip(values, block.inputs, strict=True))
+        ]
+
+    def leaving(self, repeat: Repeat, fold: Fold, outputs: list[Value], plate: int) -> list[Value]:
+        """The values that leave a stack, by a port each if they are several."""
+        block = repeat.bodies[fold.members[-1][0]]
+        if len(outputs) == 1:
+            return outputs
+        pairs = zip(outputs, block.outputs, strict=True)
+        return [
+            self.port(block, port.value, wire, plate, port.name) if isinstance(wire, Wire) else wire
+            for wire, port in pairs
+        ]
+
+    def body(self, block: Graph, values: list[Value], plate: int) -> list[Value]:
+        """A whole block as one box."""
+        wires = [
+            replace(value, name=port.name)
+            for value, port in zip(values, block.inputs, strict=True)
+            if isinstance(value, Wire)
+        ]
+        told = (*contents(block), *(self.extras.line(block) if plate == FIGURE else ()))
+        box = Box(
+            block.name, "box", "block", told, tuple(wires), plate, mark=self.mark(block), key=(id(block), ""), trunk=0
+        )
+        made = self.diagram.add(box)
+        return [_made(made, block, port.value) for port in block.outputs]
 
 
 def _made(box: int, graph: Graph, value: int) -> Wire:
     shape = graph.types[value].shape
     return Wire(box, shape, shape)
+
+
+def _layered(graph: Graph) -> bool:
+    return any(isinstance(node.op, Repeat) for node in graph.nodes)
+
+
+def _is_read(block: Graph, value: int) -> bool:
+    """Whether an op of an equation reads an input of a block itself."""
+    return any(isinstance(node.op, Op) and leaf_scope(block, node.scope) is None for node in block.users(value))
+
+
+def _name(graph: Graph, value: int) -> str:
+    """The last name of a value, without the path of its part and the number of its version; else its place."""
+    names = [step.name for step in graph.steps if step.value == value]
+    names += [port.name for port in graph.inputs if port.value == value]
+    if not names:
+        outputs = graph.producers[value].outputs
+        return f"[{outputs.index(value)}]" if len(outputs) > 1 else ""
+    stem, _, last = names[-1].rpartition(".")
+    return stem.rpartition(".")[2] if last.isdigit() and stem else last
 
 
 def _seen(graph: Graph, names: Iterable[int], values: Iterable[Value]) -> dict[int, Value]:
@@ -189,70 +356,9 @@ def _many(fold: Fold) -> bool:
     return "×" in fold.title
 
 
-def _calls(graph: Graph) -> dict[str, list[Node]]:
-    """The nodes of each part that is drawn as one box, parameters and numbers left out."""
-    found: dict[str, list[Node]] = {}
-    for node in graph.nodes:
-        leaf = leaf_scope(graph, node.scope)
-        if leaf is not None and node.op.name not in ("param", "constant"):
-            found.setdefault(leaf, []).append(node)
-    return found
-
-
 def _use(key: str, scope: Scope) -> tuple[str, ...]:
     """What says that a part is used more than once: `ff · use 2 of 2, shared parameters`."""
     if scope.calls < 2:
         return ()
     number = key.rpartition("#")[2] if "#" in key.rpartition(".")[2] else "1"
     return (f"{scope.path} · use {number} of {scope.calls}, shared parameters",)
-
-
-def op_box(op: Op, values: list[Value], plate: int) -> Box:
-    """The box of an op that stands in an equation."""
-    wires = tuple(value for value in values if isinstance(value, Wire))
-    bare = [value for value in values if isinstance(value, str)]
-    sign = symbol(op)
-    if sign and len(values) == 2 and not bare:
-        return Box(sign, "circle" if len(sign) == 1 else "pill", "operator", (), wires, plate, direct=True)
-    if sign and len(values) == 2 and len(bare) == 1:
-        text = f"{bare[0]} {sign} ·" if isinstance(values[0], str) and sign not in "+×" else f"{sign} {bare[0]}"
-        family = "linear" if sign == "@" else "operator"
-        return Box(text, "pill", family, (), wires, plate, direct=True)
-    if sign:
-        return Box(sign, "pill", "operator", (), wires, plate, direct=True)
-    label = op.label()
-    pattern = (label.removeprefix(f"{op.name} ").replace("->", "→"),) if "->" in label else ()
-    details = (*pattern, f"with {', '.join(bare)}") if bare else pattern
-    family = "norm" if op.role == "norm" else OPS_LIKE_PARTS.get(op.name, "linear" if bare else "other")
-    return Box(op.name if pattern else label, "box", family, details, wires, plate, direct=True)
-
-
-def symbol(op: Op) -> str:
-    """The sign of an op that is written between its operands, or nothing."""
-    label = op.label()
-    return label if label in SIGNS else ""
-
-
-def _source_text(node: Node, *, inside: bool) -> str:
-    """A parameter by its name, one inside a part by the part's name too; a number as it is written."""
-    assert isinstance(node.op, Op)
-    path = str(getattr(node.op, "path", ""))
-    return _brief(".".join(path.split(".")[-2:]) if inside else node.op.label())
-
-
-def _bare_text(node: Node, operands: list[str]) -> str:
-    """A value made of parameters and numbers alone, as in the equation."""
-    assert isinstance(node.op, Op)
-    sign, label = symbol(node.op), node.op.label()
-    if sign and len(operands) == 2:
-        return _brief(f"{operands[0]} {sign} {operands[1]}")
-    if sign:
-        return _brief(f"{sign}{operands[0]}")
-    if label == "T" or label.startswith("["):
-        return _brief(f"{operands[0]}{'.T' if label == 'T' else label}")
-    name = node.op.name if "->" in label else label
-    return _brief(f"{name}({', '.join(operands)})")
-
-
-def _brief(text: str) -> str:
-    return text if len(text) <= BRIEF else f"{text[: BRIEF - 1]}…"

@@ -8,7 +8,7 @@ from typing import Literal
 from blockgraph.dims import Shape
 from blockgraph.drawing.marking import SHOWN, Key, Mark
 
-Look = Literal["box", "circle", "pill", "input", "output"]
+Look = Literal["box", "circle", "pill", "port", "input", "output"]
 FIGURE = 0
 
 
@@ -17,13 +17,14 @@ class Wire:
     """A value on its way: the box that makes it, its shape there, and its shape in the words of who reads it.
 
     The two differ where a block names an axis anew: it reads as (B, T, C) what was made as (B, S, C). `note` is what
-    stands beside it in place of the shape.
+    stands beside it in place of the shape, `name` what it is called where it enters.
     """
 
     box: int
     shape: Shape | None = None
     seen: Shape | None = None
     note: str = ""
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,8 @@ class Box:
     """One thing that is drawn: a part, an op written in an equation, an input or an output.
 
     `direct` marks an op that stands in an equation itself; only such ops may sit on a residual rail. `toll` marks what
-    stands on the residual highway. `key` says what in the graph it is drawn for; an output has none.
+    stands on the residual highway. `key` says what in the graph it is drawn for; an output has none. `trunk` is the
+    operand that comes from below where the order of operands matters.
     """
 
     title: str
@@ -44,6 +46,7 @@ class Box:
     mark: Mark | None = None
     toll: bool = False
     key: Key | None = None
+    trunk: int | None = None
 
     @property
     def is_plus(self) -> bool:
@@ -61,16 +64,19 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Plate:
-    """A frame around boxes: a block, or a stack with its number of layers. Plate 0 is the figure itself.
+    """A frame around boxes: a block, a part that is opened, or a stack with its number of layers.
 
-    `key` says what is inside: the scope of a block, or the body of a stack.
+    Plate 0 is the figure itself. `key` says what is inside: the scope of a block or a part, or the body of a stack.
     """
 
     parent: int | None
     title: str = ""
     details: tuple[str, ...] = ()
-    kind: Literal["figure", "block", "stack"] = "block"
+    kind: Literal["figure", "block", "part", "stack"] = "block"
     key: Key | None = None
+    family: str = ""
+    mark: Mark | None = None
+    toll: bool = False
 
 
 @dataclass(slots=True)

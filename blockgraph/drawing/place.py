@@ -61,7 +61,7 @@ class Layout:
 def box_label(box: Box) -> Label:
     """The text of a box."""
     title, details = box.text
-    return label(title, details)
+    return label(title, details, size=10.0 if box.look == "port" else 12.0)
 
 
 def plate_label(plate: Plate) -> Label:
@@ -77,6 +77,8 @@ def size(box: Box, *, on_rail: bool) -> Spot:
         return ROUND, ROUND
     if box.look in ("input", "output"):
         return _even(max(text.width + 4, 14.0)), _even(text.height + 1)
+    if box.look == "port":
+        return _even(max(text.width + 10, 22.0)), _even(text.height + 1)
     if box.look == "pill" or on_rail:
         return _even(max(text.width + 14, 30.0)), _even(text.height + 4)
     return _even(max(text.width + 20, WIDE)), _even(max(text.height + 8, 29.0))

@@ -1,4 +1,4 @@
-"""Which part a node is drawn as, and which blocks are around it."""
+"""Which part a node belongs to, and which blocks are around it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ PLATES: Final = frozenset({"block", "stack"})
 
 
 def block_scopes(graph: Graph, key: str) -> list[str]:
-    """The blocks around a node, outermost first, up to the part that collapses."""
+    """The blocks around a node, outermost first, up to the part that it belongs to."""
     found = []
-    for outer in _scopes(graph, key):
+    for outer in around(graph, key):
         if graph.scopes[outer].family not in PLATES:
             break
         if graph.scopes[outer].family == "block":
@@ -21,11 +21,11 @@ def block_scopes(graph: Graph, key: str) -> list[str]:
 
 
 def leaf_scope(graph: Graph, key: str) -> str | None:
-    """The outermost part around a node that is drawn as one box."""
-    return next((outer for outer in _scopes(graph, key) if graph.scopes[outer].family not in PLATES), None)
+    """The outermost part around a node."""
+    return next((outer for outer in around(graph, key) if graph.scopes[outer].family not in PLATES), None)
 
 
-def _scopes(graph: Graph, key: str) -> list[str]:
+def around(graph: Graph, key: str) -> list[str]:
     """The keys of the scopes around a node, outermost first."""
     steps = key.split(".")
     keys = (".".join(steps[: end + 1]) for end in range(len(steps)))

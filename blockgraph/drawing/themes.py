@@ -43,6 +43,7 @@ class Theme:
     told: str
     operator: str
     plate: tuple[str, str, str]
+    part: float
     stack: tuple[str, str, str]
     back: tuple[str, str]
     fills: Mapping[str, str] = field(default_factory=lambda: FILLS)
@@ -52,6 +53,11 @@ class Theme:
     def fill(self, family: str) -> str:
         """The colour of a box of a family."""
         return self.operator if family == "operator" else self.fills.get(family, self.fills["other"])
+
+    def opened(self, family: str) -> tuple[str, str, str]:
+        """Fill, border and words of the plate of an opened part: a tint of the family's colour."""
+        own, (under, border, words) = self.fill(family), self.plate
+        return mixed(own, under, self.part), mixed(own, border, 0.7 if self.part else 0.0), words
 
     def border(self, family: str) -> str:
         """The attributes of the border of an unmarked box, where it is none of the usual ones."""
@@ -70,6 +76,7 @@ LIGHT: Final = Theme(
     told="#444444",
     operator="white",
     plate=("#F6F6F6", "#BBBBBB", "#4D4D4D"),
+    part=0.16,
     stack=("#F8F8F8", "#999999", "#111111"),
     back=("#E4E4E4", "#999999"),
 )
@@ -84,6 +91,7 @@ DARK: Final = Theme(
     told="#C9D1D9",
     operator="#161B22",
     plate=("#161B22", "#6E7681", "#F0F6FC"),
+    part=0.12,
     stack=("#161B22", "#8B949E", "#F0F6FC"),
     back=("#21262D", "#8B949E"),
     marks={"+": "#56D364", "-": "#F778BA", "~": "#FFA657", "!": "#FF7B72"},
@@ -98,6 +106,7 @@ PRINT: Final = replace(
     small="#000000",
     told="#333333",
     plate=("#FFFFFF", "#666666", "#000000"),
+    part=0.0,
     stack=("#FFFFFF", "#333333", "#000000"),
     back=("#FFFFFF", "#333333"),
     fills={
@@ -117,6 +126,14 @@ PRINT: Final = replace(
     },
     marks=dict.fromkeys(COLOURS, "#000000"),
 )
+
+
+def mixed(colour: str, under: str, share: float) -> str:
+    """A colour laid thinly over another one, as #RRGGBB."""
+    pairs = ((int(colour[n : n + 2], 16), int(under[n : n + 2], 16)) for n in (1, 3, 5))
+    return "#" + "".join(f"{round(top * share + low * (1 - share)):02X}" for top, low in pairs)
+
+
 THEMES: Final[Mapping[str, Theme]] = {"light": LIGHT, "dark": DARK, "print": PRINT}
 
 

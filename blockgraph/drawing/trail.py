@@ -49,4 +49,4 @@ def _carrying(wiring: Wiring, index: int) -> list[Wire]:
 
 def _cost(box: Box) -> int:
     """As the proof of the highway counts: additions are free, scales cheap, norms dear, all else dearer."""
-    return 0 if box.is_plus or box.look == "output" else COST.get(box.family, DEAR)
+    return 0 if box.is_plus or box.look in ("output", "port") else COST.get(box.family, DEAR)

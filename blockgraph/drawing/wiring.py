@@ -108,10 +108,19 @@ class Wiring:
     def main(self, index: int) -> Wire | None:
         """The operand that comes from below; the others come from the side."""
         box, rail = self.boxes[index], self.rails.get(index)
+        if box.trunk is not None and box.trunk < len(box.inputs):
+            return box.inputs[box.trunk]
         wires = [wire for wire in box.inputs if rail is None or wire != rail.wire]
         if rail is None and len(wires) > 1:
             wires = [wire for wire in wires if not self._feeds_another(wire, wires)] or wires
+        if box.look == "circle" and not box.is_plus:
+            wires = sorted(wires, key=self._stretched)
         return wires[0] if wires else None
+
+    def _stretched(self, wire: Wire) -> int:
+        """How much a factor is stretched over the other: a gate per position stands beside what it opens."""
+        shape = wire.shape or ()
+        return sum(dim == 1 for dim in shape) - len(shape)
 
     def _feeds_another(self, wire: Wire, wires: list[Wire]) -> bool:
         return any(other.box != wire.box and self.depends(other.box, wire.box) for other in wires)

@@ -232,11 +232,14 @@ class _Figure:
         spot = f"{_points(frame.left + 8 + text.width / 2)},{_points(frame.top - 4 - text.height / 2)}"
         size = f'lp="{spot}", lwidth={_inches(text.width)}, lheight={_inches(text.height)}, ' if text.title else ""
         attributes = f'peripheries=1, bb="{_box(frame)}", {size}label={self.written(text)}'
-        if self.plates[plate].kind != "stack":
+        kind, family = self.plates[plate].kind, self.plates[plate].family
+        if kind != "stack":
             self.named[plate] = ids.cluster()
+            colours = self.theme.opened(family) if kind == "part" else self.theme.plate
+            css = f"plate part {family}" if kind == "part" else "plate"
             return [
                 f"subgraph {self.named[plate]} {{",
-                f'graph [class="plate", {_surface(self.theme.plate, 1.2)}, {attributes}];',
+                f'graph [class="{css}", {_surface(colours, 1.2)}, {attributes}];',
             ]
         behind, self.named[plate] = ids.cluster(), ids.cluster()
         back = f'peripheries=1, bb="{_box(frame.grow(MARGIN / 2))}"'
@@ -331,6 +334,9 @@ def _look(box: Box, theme: Theme) -> str:
     words = f', fontcolor="{theme.words}"' if theme.words != theme.text else ""
     if box.look in ("input", "output"):
         return f'shape=plaintext, style="", class="io {box.look}"{words}, label=<<I>{escape(box.title)}</I>>'
+    if box.look == "port":
+        style = f'fillcolor="{theme.operator}", penwidth=0.7, class="port"{words}'
+        return f'{style}, label=<<FONT POINT-SIZE="10"><I>{escape(box.title)}</I></FONT>>'
     if box.look == "circle":
         css = "add" if box.is_plus else "op operator"
         text = f"label=<<B>{escape(box.title)}</B>>{marked}{words}"

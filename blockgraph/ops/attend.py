@@ -58,6 +58,7 @@ class Attend(Op, name="attend"):
     """
 
     signature = "q, k, v, keep=, score_bias=, sinks="
+    opens = True
     mask: str = "full"
     window: Size | None = None
     scale: Real | None = None

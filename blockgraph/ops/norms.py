@@ -29,6 +29,7 @@ class Norm(Op, role="norm"):
 
     operations: ClassVar[int] = 0
     row: ClassVar[int] = 3
+    opens = True
     eps: Real = 1e-5
     given: tuple[str, ...] = ()
 
@@ -143,12 +144,13 @@ class RmsNorm(Norm, name="rms_norm"):
         y = _by_root(g, x, self.eps)
         if not gamma:
             return y
-        return g(Multiply(), y, g(Add(stretch=True), gamma[0], g(number(self.offset))) if self.offset else gamma[0])
+        gain = g(Add(stretch=True), gamma[0], g(number(self.offset))) if self.offset != 0 else gamma[0]
+        return g(Multiply(), y, gain)
 
     def cost(self, types: tuple[Type, ...], outs: tuple[Type, ...]) -> Cost:
         """The steps of the formula; the offset counts once per feature."""
         base = super().cost(types, outs)
-        if not self.offset or not self.given:
+        if self.offset == 0 or not self.given:
             return base
         return Cost(elementwise=base.elementwise + volume(types[1].shape))
 

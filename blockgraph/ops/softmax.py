@@ -41,6 +41,11 @@ class Band(Leaf, name="band"):
         low, high = (None if bound is None else _whole(bound) for bound in (self.low, self.high))
         return band(_whole(self.rows), _whole(self.columns), low, high)
 
+    def label(self) -> str:
+        """The bounds: `j - i ≤ 0`."""
+        low = "" if self.low is None else f"{self.low} ≤ "
+        return f"{low}j - i" + ("" if self.high is None else f" ≤ {self.high}")
+
 
 def _whole(size: Size) -> int:
     number = Dim(size).as_int()

@@ -1,0 +1,23 @@
+"""Composite ops written out: what an op does, in simpler ops, as a graph of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from blockgraph.graph import Graph, GraphBuilder, Port
+from blockgraph.op import Op, Type
+from blockgraph.ops.leaf import Input
+
+
+def written_out(op: Op, types: Sequence[Type], names: Sequence[str]) -> Graph | None:
+    """The expansion of an op for operands of these types, which are its inputs; None where they are not known."""
+    if any(given.shape is None for given in types):
+        return None
+    builder = GraphBuilder(op.name)
+    pairs = zip(names, types, strict=True)
+    operands = [builder.append(Input(name, one.shape or (), one.dtype), (), (one,))[0] for name, one in pairs]
+    result = op.expand(builder, *operands)
+    if result is None:
+        return None
+    inputs = [Port(name, value) for name, value in zip(names, operands, strict=True)]
+    return builder.finish(inputs, [Port("y", result)])
