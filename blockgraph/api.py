@@ -28,7 +28,7 @@ from blockgraph.spec import Spec, load
 from blockgraph.suppress import suppressed
 
 if TYPE_CHECKING:
-    from blockgraph.drawing import Shapes
+    from blockgraph.drawing import Level, Shapes
     from blockgraph.drawing.figure import Figure
 
 DEFAULT_SIZES = {"B": 2}
@@ -335,9 +335,12 @@ class TransformerBlock:
         return dx
 
 
-def render(*sources: Source | Program, expand: bool = False, shapes: Shapes = "changes") -> Figure:
+def render(
+    *sources: Source | Program, level: Level = "sublayer", expand: bool = False, shapes: Shapes = "changes"
+) -> Figure:
     """One figure of one or more specs side by side; it shows itself in a notebook.
 
+    `level` says how close to look: a block as one box, its sublayers, or every op.
     `figure.source` is its DOT text, `figure.pipe("png")` a picture. Raises SpecError, EnvironmentFailure.
     """
     from blockgraph.drawing import to_dot
@@ -345,7 +348,8 @@ def render(*sources: Source | Program, expand: bool = False, shapes: Shapes = "c
 
     programs = [one if isinstance(one, Program) else compile(one) for one in sources]
     captions = [one.spec.source for one in programs]
-    return Figure(to_dot([one.graph for one in programs], expand=expand, shapes=shapes, captions=captions))
+    graphs = [one.graph for one in programs]
+    return Figure(to_dot(graphs, level=level, expand=expand, shapes=shapes, captions=captions))
 
 
 def _dtype_of(params: Mapping[str, Any], x: Any) -> Any:

@@ -100,3 +100,10 @@ def tolerance(text: str) -> float:
 def seed(text: str) -> int:
     """The seed of a random generator."""
     return whole(text, 0)
+
+
+def add_level(parser: Parser) -> None:
+    """How close the picture looks."""
+    help = "how close to look: a block as one box, its sublayers, or every op of attention, feed-forward and norms "
+    help += "(default: sublayer)"
+    parser.add_argument("--level", choices=("block", "sublayer", "op"), default="sublayer", help=help)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from blockgraph.cli.files import refuse_existing
 from blockgraph.cli.specs import Examined
+
+if TYPE_CHECKING:
+    from blockgraph.drawing import Level
 
 PAUSE: Final = 0.25  # seconds between two looks at the files: less than a person notices
 PICTURES: Final = (".svg", ".png", ".pdf", ".dot")
@@ -51,7 +54,7 @@ def refuse_picture(path: str, force: bool, usage: Callable[[str], object]) -> No
     refuse_existing(path, force)
 
 
-def redraw(examined: Sequence[Examined], path: str, force: bool) -> bool:
+def redraw(examined: Sequence[Examined], path: str, force: bool, level: Level = "sublayer") -> bool:
     """Draw all specs side by side; False, and nothing drawn, while one of them has an error.
 
     Raises EnvironmentFailure if it cannot be drawn or written; the DOT text is then written beside, and replaces one
@@ -64,6 +67,6 @@ def redraw(examined: Sequence[Examined], path: str, force: bool) -> bool:
     graphs = [one.graph for one in checked if one.graph is not None]
     if not graphs or len(graphs) < len(examined):
         return False
-    dot = to_dot(graphs, captions=[one.spec.source for one in checked])
+    dot = to_dot(graphs, captions=[one.spec.source for one in checked], level=level)
     save(path, path.rpartition(".")[2], dot, True, keeps=not force)
     return True

@@ -20,6 +20,7 @@ from blockgraph.drawing.opening import written_out
 from blockgraph.drawing.scopes import leaf_scope
 from blockgraph.graph import Graph, Node, Repeat, Scope
 from blockgraph.op import Op
+from blockgraph.ops.leaf import Leaf
 
 Walk = Generator["Walk", Any, Any]
 
@@ -184,7 +185,7 @@ class _Collapse:
         """One op of an equation: a box, a circle or, of parameters and numbers alone, just text."""
         assert isinstance(node.op, Op)
         values = self.operands(graph, node, known)
-        if not any(isinstance(value, Wire) for value in values):
+        if not any(isinstance(value, Wire) for value in values) and (values or isinstance(node.op, Leaf)):
             known.update((value, bare_text(node, [str(value) for value in values])) for value in node.outputs)
             return
         if self.look.level == "op" and opens(node) and self.opened(graph, node, values, known, plate):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from blockgraph.cli.arguments import Parser
+from blockgraph.cli.arguments import Parser, add_level
 from blockgraph.cli.selecting import add_arguments, chosen
 from blockgraph.cli.terminal import Terminal, exit_code
 
@@ -42,6 +42,7 @@ def arguments(parser: Parser) -> None:
     parser.add_argument("--watch", action="store_true", help="check again whenever a file is saved, until Ctrl-C")
     help = "with --watch: draw the specs into this file (.svg .png .pdf .dot) each time they are without error"
     parser.add_argument("--draw", metavar="FILE", help=help)
+    add_level(parser)
     parser.add_argument("--force", action="store_true", help="with --draw: replace the file if it is there already")
 
 
@@ -98,7 +99,7 @@ def _draw(examined: Sequence[Examined], options: Namespace, terminal: Terminal) 
     from blockgraph.errors import BlockgraphError
 
     try:
-        drawn = redraw(examined, options.draw, options.force)
+        drawn = redraw(examined, options.draw, options.force, options.level)
     except BlockgraphError as error:
         terminal.findings(error.findings)
         return exit_code(error.findings)
