@@ -7,7 +7,10 @@ the numbers and the picture. Names are loaded when they are first used.
 from __future__ import annotations
 
 import importlib
-from typing import Any
+
+TYPE_CHECKING = False  # what type checkers take for true; the module of this name costs as much as Python's own start
+if TYPE_CHECKING:
+    from typing import Any
 
 __version__ = "0.1.0"
 
@@ -15,9 +18,9 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "load": "spec",
     "Spec": "spec",
-    "check": "api",
+    "check": "checking",
     "compile": "api",
-    "Checked": "api",
+    "Checked": "checking",
     "Program": "api",
     "Trace": "api",
     "TransformerBlock": "api",

@@ -2,94 +2,33 @@
 
 from __future__ import annotations
 
-import gc
-import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from blockgraph.arrays import bind_inputs, checked_params, own_array, refuse_no_params, refuse_sizes
-from blockgraph.build import Built
+from blockgraph.checking import check
 from blockgraph.display import Displayed
-from blockgraph.elaborate import elaborate
-from blockgraph.errors import Finding, InputError, Place, SpecError, in_file_order, near
+from blockgraph.errors import Finding, InputError, Place, SpecError, near
 from blockgraph.grad import Ends, Gradients, Tape, descend, layer_names, record
 from blockgraph.graph import Graph
 from blockgraph.lazy import np
-from blockgraph.lints import lint
 from blockgraph.losses import cotangents, loss_of
 from blockgraph.lower import unroll, unrolled_size
 from blockgraph.ops.leaf import Param
-from blockgraph.report import summary
+from blockgraph.records import dataclass
 from blockgraph.run import Interpreter
-from blockgraph.spec import Spec, load
-from blockgraph.suppress import suppressed
+from blockgraph.spec import Spec
 
 if TYPE_CHECKING:
+    from blockgraph.checking import Source
     from blockgraph.drawing import Level, Shapes
     from blockgraph.drawing.figure import Figure
 
 DEFAULT_SIZES = {"B": 2}
 DEFAULT_SIZE = 8
 MAX_UNROLLED = 1_000_000
-Source = Spec | Built | str | os.PathLike[str] | Mapping[str, Any]
-
-
-@dataclass(frozen=True, repr=False)
-class Checked(Displayed):
-    """A spec after checking: its graph (None when there is none to speak of) and all findings in file order."""
-
-    spec: Spec
-    graph: Graph | None
-    findings: tuple[Finding, ...]
-
-    def __repr__(self) -> str:
-        """One line: the spec, and how many findings it has."""
-        return repr(self.spec).replace("<Spec", "<Checked", 1).removesuffix(">") + f"; {summary(self.findings)}>"
-
-    @property
-    def ok(self) -> bool:
-        """Whether no finding is an error."""
-        return not any(finding.severity == "error" for finding in self.findings)
-
-    def line(self, path: str, number: int) -> str | None:
-        """A line of the spec's file, for showing a finding; None of another file."""
-        return self.spec.document.line(number) if path == self.spec.path else None
-
-
-def check(source: Source, **values: Any) -> Checked:
-    """Check a spec: reading, equations, shapes for all sizes, lints. Raises only if it is no YAML or JSON."""
-    with _without_collector():
-        spec = _spec(source, values)
-        result = elaborate(spec)
-        findings = result.findings
-        failed = any(finding.severity == "error" for finding in findings)
-        if result.graph is not None:
-            findings = in_file_order((*findings, *lint(result.graph, None if failed else spec)))
-        return Checked(spec, result.graph, suppressed(spec.document, findings))
-
-
-def _spec(source: Source, values: Mapping[str, Any]) -> Spec:
-    """The spec with values rebound; what is built in Python may take its dims from them."""
-    if isinstance(source, Built):
-        dims = source.data.get("dims", {})
-        return load({**source.data, "dims": {**dims, **values}})
-    spec = source if isinstance(source, Spec) else load(source)
-    return spec.with_values(values) if values else spec
-
-
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """A graph is many small objects that all stay: the cyclic collector would walk them again and again."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def compile(source: Source, **values: Any) -> Program:

@@ -6,10 +6,10 @@ Nothing is checked here. What is built is plain data; it is checked like a file 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from blockgraph.kind import load_kinds
+from blockgraph.records import dataclass
 from blockgraph.schema import SpecKeys
 
 

@@ -7,13 +7,13 @@ the step's own; the rest came in from above.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from blockgraph.errors import Place
 from blockgraph.grad import Tape
 from blockgraph.graph import Graph, Step
 from blockgraph.lazy import np
+from blockgraph.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from blockgraph.api import Checked
+from blockgraph.checking import Checked
 from blockgraph.drawing import Marks, Shapes, ThemeName, faults, guilty, mended, to_dot, to_mermaid
 from blockgraph.elaborate import elaborate
 from blockgraph.graph import Graph
+from blockgraph.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import gcd
 from typing import Any, final
+
+from blockgraph.records import dataclass
 
 Monomial = tuple[tuple[str, int], ...]
 """A product of symbols: (symbol, power) sorted by symbol, no power zero."""

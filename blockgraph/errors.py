@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, NamedTuple
+
+from blockgraph.records import dataclass
 
 Severity = Literal["error", "warning", "note"]
 SpecPath = tuple[str | int, ...]

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, final
 
 from blockgraph.equation import Binary, Compare, Equation, parse_equations
 from blockgraph.errors import Finding, Place, Position, SpecError, SpecPath
+from blockgraph.records import dataclass
 from blockgraph.source import Document, Tree
 
 ROUNDS: Final = 8

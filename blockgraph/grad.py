@@ -8,13 +8,14 @@ from one layer to the next and runs each layer again when the gradient gets ther
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from itertools import groupby
 from typing import Any
 
 from blockgraph.graph import Graph, Repeat
 from blockgraph.lazy import np
+from blockgraph.records import dataclass
 from blockgraph.run import Call, Interpreter
 
 Cotangents = Callable[[Mapping[int, Any]], dict[int, Any]]

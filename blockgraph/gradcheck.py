@@ -8,13 +8,13 @@ abs, max, top_k or a comparison there is no such quotient: the elements that cro
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
 from blockgraph.grad import Ends, Tape
 from blockgraph.graph import Graph
 from blockgraph.lazy import np
+from blockgraph.records import dataclass
 from blockgraph.run import Call
 
 STEPS: Final = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)

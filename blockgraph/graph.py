@@ -8,13 +8,14 @@ nesting: a stack keeps one body per distinct layer, so a graph costs the same fo
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from blockgraph.dims import Dim, show
 from blockgraph.errors import Place
 from blockgraph.op import Op, Type
+from blockgraph.records import dataclass
 
 if TYPE_CHECKING:
     import networkx

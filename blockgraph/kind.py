@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import importlib
 import math
-import pkgutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -19,7 +17,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from pydantic_core import PydanticCustomError
 
 from blockgraph.dims import Dim
+from blockgraph.lazy import modules_in
 from blockgraph.op import Refusal
+from blockgraph.records import dataclass
 from blockgraph.wording import is_number_text, wrong_value
 
 KINDS: dict[str, type[Kind]] = {}
@@ -129,10 +129,19 @@ def _group(value: object) -> object:
     raise refuse("a mapping", value)
 
 
+@dataclass(frozen=True, slots=True)
+class _GroupSchema:
+    """The JSON Schema of a group, made only when one is asked for: making it loads and builds a good deal."""
+
+    model: type[BaseModel]
+
+    def __get_pydantic_json_schema__(self, *_: Any) -> dict[str, Any]:
+        return {"anyOf": [{"const": "none"}, self.model.model_json_schema()]}
+
+
 def group(model: type[BaseModel]) -> Any:
     """The type of an option that is a mapping with keys of its own; `none` switches it off."""
-    schema = {"anyOf": [{"const": "none"}, model.model_json_schema()]}
-    return Annotated[Any, BeforeValidator(_group), Marker("group", model=model), WithJsonSchema(schema)]
+    return Annotated[Any, BeforeValidator(_group), Marker("group", model=model), _GroupSchema(model)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +162,7 @@ class Kind(BaseModel):
     After `resolved`, the fields hold dims, numbers and words instead of text.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=(), defer_build=True)
 
     name: ClassVar[str] = ""
     family: ClassVar[str] = "other"
@@ -215,13 +224,27 @@ class Kind(BaseModel):
         return ""
 
 
+PACKAGE = "blockgraph.kinds"
+
+
 @cache
 def load_kinds() -> Mapping[str, type[Kind]]:
-    """All kinds by name, after importing every module of `blockgraph.kinds`."""
-    package = importlib.import_module("blockgraph.kinds")
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"blockgraph.kinds.{module.name}")
-    return KINDS
+    """All kinds by name, sorted, after importing every module of `blockgraph.kinds`."""
+    for module in modules_in(PACKAGE):
+        importlib.import_module(f"{PACKAGE}.{module}")
+    return dict(sorted(KINDS.items()))
+
+
+def find_kind(name: str) -> type[Kind] | None:
+    """A kind by name, or None; its file has its name, and the files of other kinds stay unread."""
+    if name not in KINDS and name in _files():
+        importlib.import_module(f"{PACKAGE}.{name}")
+    return KINDS.get(name)
+
+
+@cache
+def _files() -> frozenset[str]:
+    return frozenset(modules_in(PACKAGE))
 
 
 def markers(kind: type[BaseModel]) -> dict[str, Marker]:

@@ -1,9 +1,17 @@
-"""NumPy, imported when first used: checking and drawing a spec never load it."""
+"""What is loaded only when it is needed: NumPy, and the modules of a package by what they define.
+
+Checking and drawing a spec never load NumPy, and a process that checks one file loads only the ops and kinds that
+stand in it.
+"""
 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class _LazyModule:
@@ -18,9 +26,31 @@ class _LazyModule:
         return value
 
 
+def modules_in(package: str) -> list[str]:
+    """The names of a package's modules, sorted; none of them is loaded, and a package in a zip file will do."""
+    folders = list(importlib.import_module(package).__path__)
+    files = {name for folder in folders if os.path.isdir(folder) for name in os.listdir(folder)}
+    found = {name.removesuffix(".py") for name in files if name.endswith(".py")} - {"__init__"}
+    if not found:
+        import pkgutil  # it knows every way to pack modules, and loads much for it
+
+        found = {one.name for one in pkgutil.iter_modules(folders)}
+    return sorted(found)
+
+
+def source_of(package: str, module: str) -> str:
+    """The text of a module that need not be loaded; empty where only its bytecode is there."""
+    home = importlib.import_module(package)
+    try:
+        content: bytes = home.__loader__.get_data(os.path.join(home.__path__[0], f"{module}.py"))  # type: ignore
+    except (OSError, AttributeError):
+        return ""
+    return content.decode("utf-8")
+
+
 if TYPE_CHECKING:
     import numpy as np
 else:
     np = _LazyModule("numpy")
 
-__all__ = ["np"]
+__all__ = ["modules_in", "np", "source_of"]

@@ -7,11 +7,11 @@ cotangent zero.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from blockgraph.errors import Finding, InputError, Place, near
 from blockgraph.lazy import np
+from blockgraph.records import dataclass
 
 Outputs = Mapping[str, Any]
 

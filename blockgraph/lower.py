@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from blockgraph.graph import Graph, Node, Repeat, Scope, Step
 from blockgraph.number import Number
 from blockgraph.op import Op, Type
 from blockgraph.ops.leaf import Param
+from blockgraph.records import dataclass
 
 LAYER = "layer"
 

@@ -7,11 +7,12 @@ still text and syntax trees; nothing is evaluated and no dim is known.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from blockgraph.errors import Finding, Place, Related, Severity, SpecPath, in_file_order
 from blockgraph.op import DType
+from blockgraph.records import dataclass
 from blockgraph.syntax import Equation, Expr
 from blockgraph.wording import wrong_value
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from blockgraph.api import Checked, Program, Trace, check
-from blockgraph.cost import costs, number
+from blockgraph.api import Program, Trace
+from blockgraph.checking import Checked, check
 from blockgraph.cost.bodies import bodies
+from blockgraph.cost.parameters import number
+from blockgraph.cost.report import costs
 from blockgraph.depict import subjects
 from blockgraph.dims import Dim, show
 from blockgraph.drawing import draw
@@ -19,7 +21,7 @@ from blockgraph.op import volume
 from blockgraph.ops.leaf import Param
 from blockgraph.report import PLAIN, escape, formatted, summary
 from blockgraph.run import rms
-from blockgraph.source import to_yaml
+from blockgraph.source.write import to_yaml
 from blockgraph.spec import Spec
 from blockgraph.tables import Column, real, table
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import pkgutil
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Literal, Protocol, Self
 
 from blockgraph.dims import Dim, Shape
+from blockgraph.lazy import modules_in
 from blockgraph.number import Number
 from blockgraph.pattern import Pattern, PatternMisfit, axis_text
+from blockgraph.records import dataclass
 
 DType = Literal["float", "int", "bool"]
 Role = Literal["source", "add", "scale", "norm", "move", "other"]
@@ -123,8 +123,8 @@ class Need:
 class Cost:
     """FLOPs of one forward: `products` in matrix products (a multiply-add counts two), `elementwise` the rest."""
 
-    products: Dim = Dim(0)  # noqa: RUF009  an immutable value
-    elementwise: Dim = Dim(0)  # noqa: RUF009  an immutable value
+    products: Dim = Dim(0)
+    elementwise: Dim = Dim(0)
 
 
 class Builder(Protocol):
@@ -143,6 +143,8 @@ class Builder(Protocol):
 @dataclass(frozen=True)
 class Op:
     """One operation. Subclasses are frozen dataclasses whose fields are the options of the function.
+
+    One without options of its own is a dataclass through its base: the decorator would make it the same methods again.
 
     Class facts: `signature` names what a call takes by position, operands and options mixed, such as
     `"x, pattern"`, `"pattern, *xs"` or `"q, k, v, keep=, score_bias="`: `*xs` takes any number of operands,
@@ -384,7 +386,6 @@ _SIGNATURES: dict[str, Signature] = {}
 @cache
 def load_ops() -> Mapping[str, type[Op]]:
     """All ops by name, after importing every module of `blockgraph.ops`."""
-    package = importlib.import_module("blockgraph.ops")
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"blockgraph.ops.{module.name}")
+    for module in modules_in("blockgraph.ops"):
+        importlib.import_module(f"blockgraph.ops.{module}")
     return OPS

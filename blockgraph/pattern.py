@@ -7,11 +7,11 @@ bracketed group one axis made of several. The notation is that of einops.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
 from blockgraph.dims import STRETCH, Dim, DimError, Shape
+from blockgraph.records import dataclass
 
 ELLIPSIS: Final = "..."
 Axis = str | tuple[str, ...]

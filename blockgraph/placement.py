@@ -9,9 +9,10 @@ A placement may also be equations in `f`, written once and copied for every subl
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from blockgraph.equation import parse_equations, parse_expression
+from blockgraph.records import dataclass
 from blockgraph.syntax import Attr, Binary, Call, Equation, Name, Unary, walk
 
 NAMED: Mapping[str, frozenset[str]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ from blockgraph.equation import parse_equations, parse_expression
 from blockgraph.errors import Place, Related, SpecPath
 from blockgraph.module import InputDecl, Line, ParamDecl, PartDecl, Report, SizeText
 from blockgraph.op import DType
+from blockgraph.records import dataclass
 from blockgraph.scan import check_target
 from blockgraph.schema import InputKeys, ParamKeys, misread, validate
 from blockgraph.source import Document

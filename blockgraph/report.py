@@ -6,18 +6,17 @@ obeys what it prints. Columns are those of the screen, so that the caret stays u
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
 from typing import Any, Final, Literal, TextIO
 
 from blockgraph.errors import Finding, Place, Position, Related, Severity
+from blockgraph.records import dataclass
 
 Format = Literal["full", "concise", "json", "github", "sarif"]
 Lines = Callable[[str, int], str | None]
@@ -133,6 +132,8 @@ def as_data(findings: Iterable[Finding]) -> list[dict[str, Any]]:
 
 def as_json(findings: Iterable[Finding]) -> str:
     """The findings as a JSON list, in ASCII, so that any console and any pipe can carry it."""
+    import json
+
     return json.dumps(as_data(findings), indent=2) + "\n"
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from blockgraph.api import Program, check
+from blockgraph.api import Program
+from blockgraph.checking import check
 from blockgraph.dims import Dim
 from blockgraph.errors import Finding, InputError, Place, SpecError
 from blockgraph.graph import Graph, GraphBuilder, Node, Repeat, Scope, Segment, Step

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from blockgraph.graph import Graph, Node
 from blockgraph.lazy import np
 from blockgraph.op import Op
 from blockgraph.ops.leaf import Constant, Input, Param
+from blockgraph.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

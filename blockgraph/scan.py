@@ -13,8 +13,9 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from blockgraph.records import dataclass
 from blockgraph.syntax import Refusal
 
 MAX_LENGTH = 4096

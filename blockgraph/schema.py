@@ -107,7 +107,9 @@ WithValue = Annotated[Any, BeforeValidator(_with), WithJsonSchema({"anyOf": [{"t
 
 
 class _Keys(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, protected_namespaces=())
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, populate_by_name=True, protected_namespaces=(), defer_build=True
+    )
 
 
 class SpecKeys(_Keys):

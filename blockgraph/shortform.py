@@ -6,7 +6,7 @@ What a placement does is in `placement`; here each sublayer gets its names, its 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from blockgraph.equation import parse_equations
@@ -27,6 +27,7 @@ from blockgraph.placement import (
     written_at,
 )
 from blockgraph.read_module import Names, article, read_equations, read_params, read_part
+from blockgraph.records import dataclass
 from blockgraph.schema import GroupKeys, ModuleKeys, PlacementKeys, Wiring, suggestion, validate
 from blockgraph.source import Document
 from blockgraph.sublayer import Sublayer, read_sublayer

@@ -7,13 +7,14 @@ stack keeps enough layers for one round of its pattern.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 
-from blockgraph.api import DEFAULT_SIZE, Program, check
-from blockgraph.cost import number_of_parameters
+from blockgraph.api import DEFAULT_SIZE, Program
+from blockgraph.checking import check
+from blockgraph.cost.parameters import number_of_parameters
 from blockgraph.dims import Dim
 from blockgraph.errors import BlockgraphError
 from blockgraph.graph import Graph, Repeat
+from blockgraph.records import dataclass
 from blockgraph.resize import with_depth
 from blockgraph.spec import Spec
 

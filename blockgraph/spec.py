@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from blockgraph.display import Displayed
 from blockgraph.errors import Finding, Place, SpecError, SpecPath, near
 from blockgraph.module import CONTENT, InputDecl, Line, Module, ParamDecl, PartDecl, Report, SizeText
 from blockgraph.read_module import Names, read_equations, read_inputs, read_params, read_part, size_text, sizes
+from blockgraph.records import dataclass
 from blockgraph.schema import ModuleKeys, SpecKeys, Wiring, misread, validate
 from blockgraph.shortform import ShortForm
 from blockgraph.source import Document, from_data, parse, read

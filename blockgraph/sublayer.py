@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from blockgraph.errors import SpecPath, near
 from blockgraph.module import PartDecl, Report
 from blockgraph.read_module import Names, is_name, split_use
+from blockgraph.records import dataclass
 from blockgraph.schema import WIRING_KEYS, SublayerKeys, validate
 from blockgraph.source import Document
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, final
 
 from blockgraph.errors import Finding, Place, Position, in_file_order
+from blockgraph.records import dataclass
 from blockgraph.source import Document, Tree
 
 CODE: Final = "BG206"

@@ -7,7 +7,9 @@ Nothing here recurses, so a tree of any depth can be walked and written from any
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from blockgraph.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ import io
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
+from blockgraph.records import dataclass
 from blockgraph.report import Console, columns
 
 if TYPE_CHECKING:

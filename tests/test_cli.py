@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from blockgraph.__main__ import main
-from blockgraph.cli.commands import names
+from blockgraph.cli.commands import load, names, summary_of
 
 ROOT = Path(__file__).parent.parent
 SPEC = str(ROOT / "specs" / "pre_norm.yaml")
@@ -110,6 +110,16 @@ def test_help_and_version_load_nothing_heavy(words: list[str]) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code, *words], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "[]\n")
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_summary_is_that_of_the_command_without_loading_it(name: str) -> None:
+    assert summary_of(name) == load(name).SUMMARY
+
+
+def test_without_its_source_a_command_still_has_a_summary(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("blockgraph.cli.commands.source_of", lambda *_: "")
+    assert summary_of("check") == load("check").SUMMARY
 
 
 def test_the_module_is_the_program_and_tells_its_version() -> None:

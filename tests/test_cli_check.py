@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import blockgraph as bg
-from blockgraph.cost import count_parameters, number_of_parameters
+from blockgraph.cost.parameters import count_parameters, number_of_parameters
 from blockgraph.dims import Dim
 from tests.test_cli import ROOT, SPEC, STACK, Run, run
 

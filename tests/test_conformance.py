@@ -14,7 +14,7 @@ import pytest
 
 import blockgraph as bg
 from blockgraph import weights
-from blockgraph.cost import number_of_parameters
+from blockgraph.cost.parameters import number_of_parameters
 
 SPECS = Path(__file__).parent.parent / "specs" / "models"
 DATA = Path(__file__).parent / "conformance"

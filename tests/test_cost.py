@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import blockgraph as bg
-from blockgraph.cost import Costs, costs, count_parameters, number, number_of_parameters
+from blockgraph.cost.parameters import count_parameters, number, number_of_parameters
+from blockgraph.cost.report import Costs, costs
 from blockgraph.dims import Dim
 from blockgraph.graph import Graph
 

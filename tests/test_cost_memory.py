@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import blockgraph as bg
-from blockgraph.cost import memory
+from blockgraph.cost.memory import memory
 from blockgraph.dims import DimError
 from tests.test_cost import GPT2, MIXTRAL, graph_of
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from blockgraph.cost import Counting, costs
-from blockgraph.cost.tally import VIEWS
+from blockgraph.cost.report import costs
+from blockgraph.cost.tally import VIEWS, Counting
 from blockgraph.dims import Dim
 from blockgraph.graph import Graph
 from blockgraph.op import Op, load_ops

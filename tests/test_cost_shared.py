@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import blockgraph as bg
-from blockgraph.cost import number_of_parameters
+from blockgraph.cost.parameters import number_of_parameters
 
 SPEC = """
 dims: {C: 8, N: 3, M: 2}

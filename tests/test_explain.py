@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from blockgraph.api import check
+from blockgraph.checking import check
 from blockgraph.elaborate import elaborate
 from blockgraph.explain import expansion, explain_spec, main_text
 from blockgraph.explain.written_out import wrapped

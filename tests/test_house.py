@@ -19,6 +19,7 @@ NAMES = [path.relative_to(ROOT).as_posix() for path in FILES]
 
 # A module imports modules of lower levels, and those of its own folder. A folder has one level.
 LEVELS: dict[str, float] = {
+    "records": -1,
     **dict.fromkeys(("errors", "dims", "lazy", "syntax", "wording", "display"), 0),
     **dict.fromkeys(("number", "solve"), 0.25),
     **dict.fromkeys(("pattern", "scan"), 0.5),
@@ -35,6 +36,7 @@ LEVELS: dict[str, float] = {
     **dict.fromkeys(("grad", "explain"), 6),
     **dict.fromkeys(("weights", "probe", "gradcheck", "sarif"), 7),
     **dict.fromkeys(("arrays", "jsonschema"), 8),
+    "checking": 8.5,
     "api": 9,
     "depict": 9.25,
     **dict.fromkeys(("compare", "resize", "notebook"), 9.5),

@@ -22,7 +22,7 @@ import blockgraph as bg
 from blockgraph.drawing import to_dot
 from blockgraph.explain import expansion
 from blockgraph.same import first_difference
-from blockgraph.source import to_json
+from blockgraph.source.write import to_json
 from tests import layout_equations
 from tests.layout_maps import MAPS
 

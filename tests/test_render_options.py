@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import blockgraph as bg
-from blockgraph.cost import costs
+from blockgraph.cost.report import costs
 from blockgraph.drawing import to_dot
 from blockgraph.drawing.extras import Extras, short
 from blockgraph.facts.highway import highway

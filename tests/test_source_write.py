@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blockgraph.errors import SpecError
-from blockgraph.source import from_data, parse, to_json, to_yaml
+from blockgraph.source import from_data, parse
+from blockgraph.source.write import to_json, to_yaml
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(
     [

@@ -15,7 +15,7 @@ import blockgraph as bg
 from blockgraph.drawing import to_dot
 from blockgraph.explain import expansion
 from blockgraph.same import first_difference
-from blockgraph.source import to_json, to_yaml
+from blockgraph.source.write import to_json, to_yaml
 from tests.hand import LAYOUTS
 
 ROOT = Path(__file__).parent.parent

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
-from blockgraph.cost import Costs, MemoryReport, Tally, number
+from blockgraph.cost.memory import MemoryReport
+from blockgraph.cost.parameters import number
+from blockgraph.cost.report import Costs
+from blockgraph.cost.tally import Tally
 from blockgraph.dims import Dim, show
+from blockgraph.records import dataclass
 from blockgraph.report import Console
 from blockgraph.tables import Column, table
 

@@ -23,7 +23,7 @@ def mended(one: Examined, given: Mapping[str, Any]) -> tuple[str, int]:
     document = one.checked.spec.document
 
     def judge(text: str) -> tuple[Document, Sequence[Finding]]:
-        from blockgraph.api import check
+        from blockgraph.checking import check
         from blockgraph.spec import from_document
 
         spec = from_document(parse(text, document.path, document.format))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
 from blockgraph.probe import Curve, Probe
+from blockgraph.records import dataclass
 from blockgraph.report import Console
 from blockgraph.tables import Column, table
 

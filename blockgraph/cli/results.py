@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ from blockgraph.api import Trace
 from blockgraph.dims import show
 from blockgraph.graph import Graph, Repeat, Step
 from blockgraph.lazy import np
+from blockgraph.records import dataclass
 from blockgraph.report import Console
 from blockgraph.run import rms
 from blockgraph.tables import Column, real, table

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from blockgraph.cli.arguments import Parser, bytes_of, seed, size
 from blockgraph.errors import EnvironmentFailure, Finding, InputError, Place, near
+from blockgraph.records import dataclass
 
 if TYPE_CHECKING:
     from blockgraph.api import Program
@@ -66,7 +67,8 @@ def prepare(name: str, options: Namespace) -> Prepared:
     Raises Unready, InputError, EnvironmentFailure.
     """
     from blockgraph import weights
-    from blockgraph.api import Program, check
+    from blockgraph.api import Program
+    from blockgraph.checking import check
     from blockgraph.cli.array_files import read_arrays
     from blockgraph.cli.specs import examine
 
@@ -107,7 +109,7 @@ class Unready(Exception):
 
 def refuse_size(program: Program, numbers: Mapping[str, int], options: Namespace) -> None:
     """Raises EnvironmentFailure (BG904) when a run is estimated to need more memory than is allowed."""
-    from blockgraph.cost import memory
+    from blockgraph.cost.memory import memory
 
     report = memory(program.graph, program.sizes(**numbers), options.dtype, traced=True)
     allowed = options.max_memory or _allowed()

@@ -6,11 +6,12 @@ import glob
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
-from blockgraph.api import Checked, check
+from blockgraph.checking import Checked, check
 from blockgraph.errors import BlockgraphError, Finding, in_file_order
+from blockgraph.records import dataclass
 from blockgraph.source import decode, parse, read
 from blockgraph.source.tree import BREAK, BYTE_LIMIT
 from blockgraph.spec import from_document, setting

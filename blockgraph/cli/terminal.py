@@ -6,14 +6,14 @@ With `--format json` the findings are part of the answer. Whatever a stream's en
 from __future__ import annotations
 
 import importlib
-import json
 import shutil
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, TextIO
 
 from blockgraph.errors import EnvironmentFailure, Finding, Place
+from blockgraph.records import dataclass
 from blockgraph.report import Console, Format, Lines, as_data, formatted, write
 
 DOCUMENTS: Final = frozenset({"json", "sarif"})
@@ -56,6 +56,8 @@ class Terminal:
 
     def document(self, document: dict[str, Any]) -> None:
         """Write a JSON document. Only ASCII, so that any pipe carries it."""
+        import json
+
         self.data(json.dumps(document, indent=2, allow_nan=False) + "\n")
 
     def findings(self, findings: Iterable[Finding], lines: Lines = no_lines, answer: bool = False) -> None:

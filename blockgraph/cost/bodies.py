@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from blockgraph.cost.demand import Demand, density, reach
 from blockgraph.dims import Dim
 from blockgraph.graph import Graph, Repeat
+from blockgraph.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +26,11 @@ class Body:
     parent: int = -1
     node: int = -1
     turn: int = 0
-    layers: Dim | None = Dim(1)  # noqa: RUF009  an immutable value
+    layers: Dim | None = Dim(1)
     once: bool = False
     again: bool = False
     inherited: bool = False
-    share: Dim = Dim(1)  # noqa: RUF009  an immutable value
+    share: Dim = Dim(1)
 
 
 def bodies(graph: Graph) -> list[Body]:

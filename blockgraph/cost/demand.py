@@ -8,7 +8,6 @@ wrote the equations.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from blockgraph.dims import Dim, Shape
 from blockgraph.graph import Graph, Node, Repeat
@@ -16,6 +15,7 @@ from blockgraph.ops.arithmetic import Divide, Multiply
 from blockgraph.ops.einsum import Einsum
 from blockgraph.ops.gather import Put
 from blockgraph.ops.subscript import Index
+from blockgraph.records import dataclass
 
 Demand = frozenset[tuple[int, str]] | None
 """The choices for which a value matters, each a `put` and the column taken of it; None: it always matters."""

@@ -7,7 +7,7 @@ every named one, and an op needs room of its own while it computes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from blockgraph.cost.parameters import count_parameters
 from blockgraph.cost.tally import VIEWS
@@ -18,6 +18,7 @@ from blockgraph.op import Op, Type
 from blockgraph.ops.attend import Attend, pieces
 from blockgraph.ops.leaf import Constant, Input, Leaf, Param
 from blockgraph.ops.visible import View
+from blockgraph.records import dataclass
 
 WIDTHS = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
 
 from blockgraph.cost.bodies import Body, bodies
@@ -15,6 +14,7 @@ from blockgraph.graph import Graph, Node
 from blockgraph.op import volume
 from blockgraph.ops.gather import Lookup
 from blockgraph.ops.leaf import Param
+from blockgraph.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from functools import cached_property
 
 from blockgraph.cost.bodies import Body, bodies
@@ -13,6 +12,7 @@ from blockgraph.cost.tally import Counting, Tally, total, types_of
 from blockgraph.dims import Dim
 from blockgraph.graph import Graph, Node, Repeat
 from blockgraph.ops.leaf import Param
+from blockgraph.records import dataclass
 
 EQUATIONS = "equations"
 
@@ -29,7 +29,7 @@ class Row:
     kind: str
     depth: int
     tally: Tally | None
-    times: Dim | None = Dim(1)  # noqa: RUF009  an immutable value
+    times: Dim | None = Dim(1)
     inner: bool = False
     all_layers: Tally | None = None
 

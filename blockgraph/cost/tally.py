@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from blockgraph.dims import Dim
 from blockgraph.graph import Graph, Node
 from blockgraph.op import Op, Type, volume
 from blockgraph.ops.attend import Attend
 from blockgraph.ops.leaf import Constant, Leaf
+from blockgraph.records import dataclass
 
 ZERO = Dim(0)
 VIEWS = frozenset({"heads", "index", "stop_gradient", "transpose"})

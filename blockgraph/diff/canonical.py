@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from blockgraph.diff.ranks import ranked
 from blockgraph.diff.terms import ANONYMOUS, Line, identity, line_text, options_of, without_defaults
 from blockgraph.dims import Dim
 from blockgraph.graph import Graph, Node, Repeat
 from blockgraph.ops.leaf import Param
+from blockgraph.records import dataclass
 
 COMMUTATIVE = frozenset({"add", "multiply"})
 MANY_LAYERS = 10_000  # up to here stacks are compared layer by layer

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Literal
+
+from blockgraph.records import dataclass
 
 Sign = Literal["+", "-", "~"]
 MANY_NAMES = 4

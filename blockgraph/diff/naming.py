@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from blockgraph.diff.terms import LAYER, value_text
@@ -11,6 +11,7 @@ from blockgraph.dims import Dim, show
 from blockgraph.graph import Graph
 from blockgraph.number import Number
 from blockgraph.op import symbols_in
+from blockgraph.records import dataclass
 
 
 @dataclass(slots=True)

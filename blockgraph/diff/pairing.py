@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 from blockgraph.diff.naming import Naming
 from blockgraph.diff.placement import Standing
 from blockgraph.diff.units import Units
+from blockgraph.records import dataclass
 
 
 @dataclass

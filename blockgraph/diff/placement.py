@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from blockgraph.diff.units import Unit, Units
+from blockgraph.records import dataclass
 
 NAMED: Final = {
     (): "none",

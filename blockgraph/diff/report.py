@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from blockgraph.diff.canonical import symbols_in_order
 from blockgraph.diff.changes import Change, merged, over_layers
@@ -12,6 +12,7 @@ from blockgraph.diff.naming import Naming
 from blockgraph.diff.pairing import Pairing
 from blockgraph.diff.structure import Structure
 from blockgraph.graph import Graph, Repeat
+from blockgraph.records import dataclass
 
 MANY_LAYERS = 10_000  # up to here layer by layer
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 from blockgraph.diff.align import Keys, keys
@@ -10,6 +10,7 @@ from blockgraph.diff.canonical import canonical
 from blockgraph.diff.placement import Standing, standings
 from blockgraph.diff.units import Units
 from blockgraph.graph import Graph
+from blockgraph.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
 from blockgraph.dims import Dim
 from blockgraph.number import Apply, Number
 from blockgraph.op import Op, Type, symbols_in
+from blockgraph.records import dataclass
 
 LAYER: Final = "layer"  # the number of the layer: the one symbol whose name means something
 ANONYMOUS: Final[Mapping[str, str]] = defaultdict(lambda: "_", {LAYER: LAYER})

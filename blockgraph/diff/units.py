@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from blockgraph.diff.canonical import in_order
@@ -10,6 +9,7 @@ from blockgraph.drawing.scopes import leaf_scope
 from blockgraph.graph import Graph, Node, Repeat
 from blockgraph.op import Op
 from blockgraph.ops.leaf import Param
+from blockgraph.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

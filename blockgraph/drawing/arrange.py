@@ -7,13 +7,14 @@ there into the side of its box. Here this is decided; `place` finds the coordina
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import Literal
 
 from blockgraph.drawing.diagram import Diagram, Wire
 from blockgraph.drawing.lanes import Item, Span, pack
 from blockgraph.drawing.wiring import Rail, Wiring
+from blockgraph.records import dataclass
 
 Lane = tuple[int, int]
 """Where a vertical line runs: its column (0 is the spine), and its place among the rails left of it (0, -1 ...)."""

@@ -7,7 +7,7 @@ Parameters and numbers are no boxes; they are written beside the op that takes t
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 from blockgraph.drawing.diagram import FIGURE, Box, Diagram, Plate, Wire
@@ -21,6 +21,7 @@ from blockgraph.drawing.scopes import leaf_scope
 from blockgraph.graph import Graph, Node, Repeat, Scope
 from blockgraph.op import Op
 from blockgraph.ops.leaf import Leaf
+from blockgraph.records import dataclass
 
 Walk = Generator["Walk", Any, Any]
 

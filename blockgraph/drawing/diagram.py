@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from blockgraph.dims import Shape
 from blockgraph.drawing.marking import SHOWN, Key, Mark
+from blockgraph.records import dataclass
 
 Look = Literal["box", "circle", "pill", "port", "input", "output"]
 FIGURE = 0

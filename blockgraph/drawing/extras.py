@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Final
 
-from blockgraph.cost import count_parameters, number
+from blockgraph.cost.parameters import count_parameters, number
 from blockgraph.dims import Dim
 from blockgraph.drawing.marking import Key
 from blockgraph.drawing.scopes import block_scopes, leaf_scope
@@ -16,6 +16,7 @@ from blockgraph.facts.highway import highway
 from blockgraph.graph import Graph, Repeat
 from blockgraph.op import volume
 from blockgraph.ops.leaf import Param
+from blockgraph.records import dataclass
 
 WORDS: Final = frozenset("heads kv hidden taps causal of experts shared buckets window".split())
 PRODUCT: Final = re.compile(r"(?<!\S)[A-Za-z_0-9]+(?:[*/][A-Za-z_0-9]+)*(?=,?(?:\s|$))")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import groupby
 
 from blockgraph.dims import Dim
 from blockgraph.graph import Repeat
+from blockgraph.records import dataclass
 
 RUN = 3  # equal members of a cycle from this many on fold into one
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from blockgraph.drawing.diagram import Box, Diagram
+from blockgraph.records import dataclass
 
 Span = tuple[int, int]
 """A stretch of the diagram, from box to box."""

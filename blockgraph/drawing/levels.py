@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Literal
 
 from blockgraph.drawing.scopes import around
 from blockgraph.graph import Graph, Node, Repeat
 from blockgraph.op import Op
+from blockgraph.records import dataclass
 
 Level = Literal["block", "sublayer", "op"]
 Shown = Literal["plate", "box", "clear"]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from blockgraph.records import dataclass
 
 Sign = Literal["+", "-", "~", "!"]
 Key = tuple[int, str | int]

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import Final
 
 from blockgraph.drawing.arrange import Lane, Path, Ref, Row, Sketch
 from blockgraph.drawing.diagram import FIGURE, Box, Plate
 from blockgraph.drawing.text import Label, label
+from blockgraph.records import dataclass
 
 Spot = tuple[float, float]
 GAP: Final = 17.0  # between a box and what is above it: room for an arrow

@@ -8,10 +8,10 @@ ellipsis with the number of missing characters says so.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from blockgraph.drawing import measure
+from blockgraph.records import dataclass
 
 WRAP: Final = 60
 LIMIT: Final = 20_000

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, Literal
 
 from blockgraph.drawing.marking import COLOURS, Sign
+from blockgraph.records import dataclass
 
 ThemeName = Literal["light", "dark", "print"]
 

@@ -5,10 +5,11 @@ Everything here follows from the wires alone: the same wiring gives the same pic
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 from blockgraph.drawing.diagram import Box, Diagram, Wire
+from blockgraph.records import dataclass
 
 SPINE = 0
 

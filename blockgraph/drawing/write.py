@@ -8,7 +8,7 @@ the graph, one per operand; each carries its line in `pos`, so that every versio
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import Final
 
@@ -20,6 +20,7 @@ from blockgraph.drawing.place import MARGIN, TELL, TELL_SIZE, Frame, Layout, Spo
 from blockgraph.drawing.text import Label, escape, label
 from blockgraph.drawing.themes import LIGHT, Theme
 from blockgraph.drawing.trail import trail
+from blockgraph.records import dataclass
 
 TITLE: Final = 14.0
 BETWEEN: Final = 24.0  # figures

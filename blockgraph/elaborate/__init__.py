@@ -5,7 +5,7 @@ A fault costs one finding: its value is unknown from there on, and the unknown s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from blockgraph.dims import Dim
 from blockgraph.elaborate.body import MAX_NESTING, MAX_NODES, Body, Session, TooDeep, TooLarge
@@ -19,6 +19,7 @@ from blockgraph.graph import Graph, GraphBuilder, Port
 from blockgraph.module import Module, PartDecl, Report
 from blockgraph.op import load_ops
 from blockgraph.ops.leaf import Input
+from blockgraph.records import dataclass
 from blockgraph.spec import Spec
 from blockgraph.syntax import Name, walk
 

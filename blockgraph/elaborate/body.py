@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from blockgraph.dims import Dim
@@ -15,6 +15,7 @@ from blockgraph.graph import ROOT, GraphBuilder, Scope, Step
 from blockgraph.module import Report
 from blockgraph.op import Op, Type
 from blockgraph.ops.unknown import Unknown
+from blockgraph.records import dataclass
 from blockgraph.spec import Spec
 
 if TYPE_CHECKING:

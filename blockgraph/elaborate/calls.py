@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from blockgraph.elaborate.items import Cut, Fault, describe, known_numbers, real, size
 from blockgraph.errors import near
 from blockgraph.op import Op, Refusal, load_ops, signature_of
+from blockgraph.records import dataclass
 from blockgraph.syntax import Call, Expr
 
 

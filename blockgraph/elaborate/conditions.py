@@ -6,7 +6,7 @@ They are collected while shapes are worked out, checked where the numbers are kn
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 
 from blockgraph.dims import Dim, Divides
@@ -14,6 +14,7 @@ from blockgraph.errors import Place
 from blockgraph.graph import Condition
 from blockgraph.module import Report
 from blockgraph.op import Need
+from blockgraph.records import dataclass
 
 
 @dataclass(slots=True)

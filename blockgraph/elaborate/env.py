@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from blockgraph.dims import STRETCH, Dim
@@ -18,6 +18,7 @@ from blockgraph.errors import Related, SpecPath, near
 from blockgraph.kind import refuse
 from blockgraph.module import Report, SizeText
 from blockgraph.number import Number
+from blockgraph.records import dataclass
 from blockgraph.spec import MAX_DIM, UNREAD, Spec
 from blockgraph.syntax import Expr, Name, Num
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from blockgraph.dims import Dim
@@ -18,6 +18,7 @@ from blockgraph.number import FUNCTIONS, Number
 from blockgraph.op import OPS, Misfit, Op, Refusal
 from blockgraph.ops.leaf import Constant
 from blockgraph.pattern import PatternError
+from blockgraph.records import dataclass
 from blockgraph.syntax import (
     Attr,
     Binary,

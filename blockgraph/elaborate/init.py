@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -11,6 +10,7 @@ from blockgraph.elaborate.items import UNKNOWN, Fault, Item, evaluate, fold, rea
 from blockgraph.equation import parse_expression
 from blockgraph.errors import SpecPath
 from blockgraph.number import Number
+from blockgraph.records import dataclass
 from blockgraph.schema import suggestion
 from blockgraph.syntax import Call, Expr, Name
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from blockgraph.dims import Dim, show
@@ -21,6 +21,7 @@ from blockgraph.kind import Kind
 from blockgraph.module import Module, PartDecl
 from blockgraph.op import OPS
 from blockgraph.ops.leaf import Param
+from blockgraph.records import dataclass
 from blockgraph.syntax import Attr, Call, Expr, Name
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ Sizes stay `Dim` as long as they can, since only a Dim can be an axis; what leav
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 from types import EllipsisType
 from typing import Any
 
 from blockgraph.dims import MAX_POWER, Dim, DimError
 from blockgraph.number import FUNCTIONS, Number, NumberError
+from blockgraph.records import dataclass
 from blockgraph.syntax import (
     Attr,
     Binary,

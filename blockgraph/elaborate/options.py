@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -12,10 +11,11 @@ from blockgraph.dims import Dim
 from blockgraph.elaborate.env import Env
 from blockgraph.elaborate.items import UNKNOWN, Fault, Item, real
 from blockgraph.errors import SpecPath, near
-from blockgraph.kind import Kind, Marker, load_kinds, markers
+from blockgraph.kind import Kind, Marker, find_kind, load_kinds, markers
 from blockgraph.module import PartDecl
 from blockgraph.number import Number
-from blockgraph.op import OPS, load_ops
+from blockgraph.op import OPS
+from blockgraph.records import dataclass
 from blockgraph.schema import WIRING_KEYS, suggestion, validate
 from blockgraph.spec import Spec
 from blockgraph.wording import show_value
@@ -36,8 +36,6 @@ class Found:
 
 def look_up(decl: PartDecl, env: Env) -> Found | None:
     """The kind of a part; a near miss is reported and read as what was meant, anything else reported and lost."""
-    kinds = load_kinds()
-    load_ops()
     spec = env.spec
     name = decl.kind
     if not name:
@@ -47,7 +45,7 @@ def look_up(decl: PartDecl, env: Env) -> Found | None:
         found = _named(str(env.constants[name]), spec)
     if found is not None:
         return found
-    choices = [*kinds, *(op for op, one in OPS.items() if one.activation), *_blocks(spec)]
+    choices = [*load_kinds(), *(op for op, one in OPS.items() if one.activation), *_blocks(spec)]
     if spec.unread & {"block", "blocks"}:
         return None  # it may be one of those
     meant = "gelu_erf" if name == "gelu" else _called_elsewhere(name) or near(name, choices)
@@ -83,13 +81,13 @@ def _blocks(spec: Spec) -> list[str]:
 def _kinds_text(spec: Spec) -> str:
     blocks = _blocks(spec)
     own = f"; blocks of this file: {', '.join(blocks)}" if blocks else ""
-    return f"one of {', '.join(sorted(load_kinds()))}{own}"
+    return f"one of {', '.join(load_kinds())}{own}"
 
 
 def _named(name: str, spec: Spec) -> Found | None:
     if name in _blocks(spec):
         return Found(name)
-    kind = load_kinds().get(name)
+    kind = find_kind(name)
     if kind is not None:
         return Found(name, kind)
     op = OPS.get(name)

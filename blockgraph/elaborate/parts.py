@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from typing import Any
 
@@ -22,6 +22,7 @@ from blockgraph.kind import Kind, Own
 from blockgraph.module import Line, PartDecl
 from blockgraph.op import Need
 from blockgraph.read_module import read_part
+from blockgraph.records import dataclass
 from blockgraph.schema import suggestion
 from blockgraph.syntax import Expr
 

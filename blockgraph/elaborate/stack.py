@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +20,7 @@ from blockgraph.module import PartDecl
 from blockgraph.op import Type
 from blockgraph.ops.leaf import Input
 from blockgraph.read_module import split_use
+from blockgraph.records import dataclass
 from blockgraph.syntax import Call, Expr
 
 

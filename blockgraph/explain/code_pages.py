@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+
+from blockgraph.records import dataclass
 
 ENDING = ".md"
 HEAD = re.compile(r"# (BG[0-9]{3}): (\S+)\n\nseverity: (\w+)\n\n## What it means\n\n(.*?)\n\n", re.DOTALL)

@@ -14,7 +14,7 @@ from blockgraph.elaborate.parts import KindInstance
 from blockgraph.elaborate.stack import StackInstance
 from blockgraph.kind import Kind
 from blockgraph.number import Number
-from blockgraph.source import to_yaml
+from blockgraph.source.write import to_yaml
 
 OF_EVERY_KIND = frozenset(Kind.model_fields)
 """`share` and `init`: told once for the file, and shown by the parameters."""

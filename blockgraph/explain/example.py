@@ -7,7 +7,7 @@ from typing import Any
 
 from blockgraph.elaborate import elaborate
 from blockgraph.kind import FIRST_WIDTH, Kind, Marker, markers
-from blockgraph.source import to_yaml
+from blockgraph.source.write import to_yaml
 from blockgraph.spec import load
 
 STREAM = ["B", "T", FIRST_WIDTH]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from blockgraph.dims import show
 from blockgraph.elaborate import open_module
@@ -17,6 +16,7 @@ from blockgraph.elaborate.instance import Instance
 from blockgraph.graph import Condition
 from blockgraph.module import Module, Report
 from blockgraph.op import Type
+from blockgraph.records import dataclass
 from blockgraph.spec import Spec
 
 

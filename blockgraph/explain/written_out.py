@@ -15,7 +15,7 @@ from blockgraph.explain.opened import Opened, OpenedSpec, open_spec
 from blockgraph.facts import Proofs, told
 from blockgraph.graph import Condition
 from blockgraph.module import InputDecl, Module, ParamDecl, PartDecl, SizeText
-from blockgraph.source import to_yaml
+from blockgraph.source.write import to_yaml
 from blockgraph.spec import MAIN_BLOCK, MAIN_MODEL, Spec
 from blockgraph.syntax import unparse
 

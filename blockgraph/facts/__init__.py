@@ -6,13 +6,14 @@ Causal, batch items independent, position-wise, stackable, the residual highway,
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from blockgraph.facts.dead import dead_parameters
 from blockgraph.facts.highway import Highway, Stop, highway
 from blockgraph.facts.positions import Leak, Verdict, causal, leak, part_of, positions, time_axis
 from blockgraph.graph import Graph, Repeat
+from blockgraph.records import dataclass
 
 MANY = 6
 

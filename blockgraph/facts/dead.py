@@ -7,11 +7,12 @@ are named, `later.5.key.W`; what is dead in all of them is `later.*.key.W`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from blockgraph.dims import Dim
 from blockgraph.graph import Graph, Node, Repeat
 from blockgraph.ops.leaf import Constant, Param
+from blockgraph.records import dataclass
 
 Live = frozenset[int]
 EVERY = "*"

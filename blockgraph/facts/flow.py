@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from blockgraph.dims import Dim
 from blockgraph.facts.interval import at_most
 from blockgraph.facts.reach import NOTHING, Access, Reach, joined, merged, through
 from blockgraph.graph import Graph, Node, Repeat, Segment
+from blockgraph.records import dataclass
 
 State = tuple[Reach, ...]
 Memo = dict[tuple[int, State], State]

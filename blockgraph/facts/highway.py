@@ -6,10 +6,10 @@ Additions cost nothing, so a path of additions only is found if there is one; sc
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from blockgraph.graph import Graph, Node, Repeat
 from blockgraph.op import Op
+from blockgraph.records import dataclass
 
 COST = {"add": 0, "move": 1, "scale": 1, "norm": 1_000, "other": 1_000_000, "source": 1_000_000}
 

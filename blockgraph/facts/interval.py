@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 from blockgraph.dims import Dim
+from blockgraph.records import dataclass
 
 Bound = Dim | int | None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from blockgraph.dims import Dim
@@ -12,6 +11,7 @@ from blockgraph.facts.flow import Layers, follow
 from blockgraph.facts.interval import OWN, Interval
 from blockgraph.facts.reach import NOTHING, Access, Reach
 from blockgraph.graph import Graph, Node, Port, Repeat
+from blockgraph.records import dataclass
 
 Verdict = Literal["proved", "refuted", "not proved"]
 Question = Callable[[Interval], bool]

@@ -6,11 +6,11 @@ Every op states it once: by its pattern, its moves, and where its outputs are ze
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from blockgraph.facts.interval import OWN, Bound, Interval, least
 from blockgraph.op import Op, Type
 from blockgraph.pattern import ELLIPSIS, Axes, Axis
+from blockgraph.records import dataclass
 
 Intervals = tuple[tuple[int, Interval], ...]
 

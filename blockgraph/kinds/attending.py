@@ -67,7 +67,7 @@ NormUse = Annotated[Any, BeforeValidator(_norm_use), Marker("use"), WithJsonSche
 class Rotary(BaseModel):
     """Rotary positions: pairs of features of queries and keys are turned by an angle that grows with the position."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     style: word("half", "pairs") = Field(  # type: ignore[valid-type]
         description="half: feature m is paired with m + width/2; pairs: neighbours"

@@ -8,7 +8,6 @@ Defining a function of one of these names in a module of this package is enough;
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import ModuleType
@@ -16,6 +15,7 @@ from typing import Any, Protocol
 
 from blockgraph.errors import Finding
 from blockgraph.graph import Graph, Repeat
+from blockgraph.lazy import modules_in
 
 
 class Declared(Protocol):
@@ -58,7 +58,7 @@ def lint(graph: Graph, spec: Declared | None = None) -> tuple[Finding, ...]:
 
 
 def _modules() -> list[ModuleType]:
-    return [importlib.import_module(f"{__name__}.{one.name}") for one in pkgutil.iter_modules(__path__)]
+    return [importlib.import_module(f"{__name__}.{one}") for one in modules_in(__name__)]
 
 
 def bodies(graph: Graph) -> Iterator[Graph]:

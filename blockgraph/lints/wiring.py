@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from blockgraph.dims import Dim
 from blockgraph.graph import Graph, Node, Repeat
 from blockgraph.op import Op
 from blockgraph.ops.leaf import Param
+from blockgraph.records import dataclass
 
 SUBLAYERS = ("attention", "feed_forward")
 

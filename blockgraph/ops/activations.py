@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, final
 
 from blockgraph.lazy import np
@@ -22,7 +21,6 @@ TANH_LINEAR = math.sqrt(2 / math.pi)
 TANH_CUBIC = 0.044715 * TANH_LINEAR
 
 
-@dataclass(frozen=True)
 class Activation(Unary):
     """A curve that may stand as `activation:` of a part."""
 
@@ -31,7 +29,6 @@ class Activation(Unary):
 
 
 @final
-@dataclass(frozen=True)
 class Relu(Activation, name="relu"):
     """y = max(x, 0); the slope at 0 is 0
 
@@ -52,7 +49,6 @@ class Relu(Activation, name="relu"):
 
 
 @final
-@dataclass(frozen=True)
 class ReluSquared(Activation, name="relu_squared"):
     """y = max(x, 0)**2
 
@@ -77,7 +73,6 @@ class ReluSquared(Activation, name="relu_squared"):
 
 
 @final
-@dataclass(frozen=True)
 class Silu(Activation, name="silu"):
     """y = x * sigmoid(x)
 
@@ -101,7 +96,6 @@ class Silu(Activation, name="silu"):
 
 
 @final
-@dataclass(frozen=True)
 class QuickGelu(Activation, name="quick_gelu"):
     """y = x * sigmoid(1.702 * x)
 
@@ -130,7 +124,6 @@ def _swish_slope(x: Any) -> Any:
 
 
 @final
-@dataclass(frozen=True)
 class GeluErf(Activation, name="gelu_erf"):
     """y = x * (1 + erf(x / sqrt(2))) / 2
 
@@ -159,7 +152,6 @@ def _gelu_erf_slope(x: Any) -> Any:
 
 
 @final
-@dataclass(frozen=True)
 class GeluTanh(Activation, name="gelu_tanh"):
     """y = x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2
 
@@ -202,7 +194,6 @@ def _half_open(g: Builder, x: int, gate: int) -> int:
 
 
 @final
-@dataclass(frozen=True)
 class Softplus(Activation, name="softplus"):
     """y = log(1 + exp(x))
 
@@ -227,7 +218,6 @@ class Softplus(Activation, name="softplus"):
 
 
 @final
-@dataclass(frozen=True)
 class Elu(Activation, name="elu"):
     """y = x where x > 0, else exp(x) - 1
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 from blockgraph.dims import Shape
@@ -11,6 +10,7 @@ from blockgraph.lazy import np
 from blockgraph.op import DType, Misfit, Op, Refusal, Type
 from blockgraph.ops.broadcast import aligned_pattern, chain, is_number, loose, strict, unbroadcast
 from blockgraph.pattern import Pattern, parse
+from blockgraph.records import dataclass
 
 WORDS: dict[DType, str] = {"float": "numbers", "int": "ids", "bool": "true and false"}
 REMEDIES: dict[DType, str] = {
@@ -21,7 +21,6 @@ REMEDIES: dict[DType, str] = {
 RELATIONS = ("<", "<=", ">", ">=", "==", "!=")
 
 
-@dataclass(frozen=True)
 class Binary(Op):
     """An op on two operands, element by element. `symbol` is how an equation writes it."""
 
@@ -72,7 +71,6 @@ class Additive(Binary):
 
 
 @final
-@dataclass(frozen=True)
 class Add(Additive, name="add", role="add"):
     """y = left + right
 
@@ -93,7 +91,6 @@ class Add(Additive, name="add", role="add"):
 
 
 @final
-@dataclass(frozen=True)
 class Subtract(Additive, name="subtract", role="add"):
     """y = left - right"""
 
@@ -111,7 +108,6 @@ class Subtract(Additive, name="subtract", role="add"):
 
 
 @final
-@dataclass(frozen=True)
 class Multiply(Binary, name="multiply", role="scale"):
     """y = left * right, element by element"""
 
@@ -131,7 +127,6 @@ class Multiply(Binary, name="multiply", role="scale"):
 
 
 @final
-@dataclass(frozen=True)
 class Divide(Binary, name="divide", role="scale"):
     """y = left / right, element by element"""
 
@@ -154,7 +149,6 @@ class Divide(Binary, name="divide", role="scale"):
 
 
 @final
-@dataclass(frozen=True)
 class Power(Binary, name="power"):
     """y = left ** right
 
@@ -204,7 +198,6 @@ def raised(base: Any, exponent: Any) -> Any:
 
 
 @final
-@dataclass(frozen=True)
 class Negate(Op, name="negate", role="scale"):
     """y = -x"""
 

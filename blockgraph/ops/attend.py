@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, final
 
 from blockgraph.dims import Dim, Shape
@@ -38,6 +37,7 @@ from blockgraph.ops.softmax import Band, Softmax
 from blockgraph.ops.subscript import Index
 from blockgraph.ops.visible import View, unseeing
 from blockgraph.pattern import ELLIPSIS, Axis, Pattern, PatternMisfit
+from blockgraph.records import dataclass
 
 
 @final

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, final
 
@@ -12,11 +11,11 @@ from blockgraph.dims import Dim
 from blockgraph.lazy import np
 from blockgraph.op import Builder, Cost, DType, Op, Refusal, Size, Type, whole
 from blockgraph.pattern import ELLIPSIS, Axes, Axis, Pattern, PatternError, parse
+from blockgraph.records import dataclass
 
 Sizes = tuple[tuple[str, Size], ...]
 
 
-@dataclass(frozen=True)
 class Moving(Op):
     """An op that only moves elements: it keeps the dtype and computes nothing."""
 
@@ -90,7 +89,6 @@ class ByPattern(Moving):
 
 
 @final
-@dataclass(frozen=True)
 class Rearrange(ByPattern, name="rearrange", role="move"):
     """y = x with its axes permuted, cut and joined: `rearrange(x, "b t (h d) -> b h t d", h=H)`
 
@@ -107,7 +105,6 @@ class Rearrange(ByPattern, name="rearrange", role="move"):
 
 
 @final
-@dataclass(frozen=True)
 class Repeat_(ByPattern, name="repeat", role="move"):
     """y = x repeated along new axes: `repeat(x, "b t c -> b r t c", r=4)`
 
@@ -240,7 +237,6 @@ class Heads(Moving, name="heads", role="move"):
 
 
 @final
-@dataclass(frozen=True)
 class Merge(Moving, name="merge", role="move"):
     """y[..., t, h*D + d] = x[..., h, t, d]: heads joined again, the inverse of `heads`
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 from typing import Any, final
@@ -14,6 +13,7 @@ from blockgraph.op import Cost, Misfit, Op, Type
 from blockgraph.ops.axes import at_letter
 from blockgraph.ops.broadcast import width
 from blockgraph.pattern import ELLIPSIS, Axes, Pattern, PatternError, parse
+from blockgraph.records import dataclass
 
 Letters = tuple[str, ...]
 Steps = tuple[tuple[int, ...], ...]

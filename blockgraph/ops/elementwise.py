@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 from blockgraph.lazy import np
@@ -14,7 +13,6 @@ from blockgraph.ops.broadcast import aligned_pattern, chain, is_number, loose, u
 from blockgraph.pattern import Pattern, parse
 
 
-@dataclass(frozen=True)
 class Unary(Op):
     """y = curve(x), element by element. `operations` counts the FLOPs of one element."""
 
@@ -49,7 +47,6 @@ class Unary(Op):
 
 
 @final
-@dataclass(frozen=True)
 class Exp(Unary, name="exp"):
     """y = e**x"""
 
@@ -63,7 +60,6 @@ class Exp(Unary, name="exp"):
 
 
 @final
-@dataclass(frozen=True)
 class Log(Unary, name="log"):
     """y = log(x), the natural logarithm"""
 
@@ -77,7 +73,6 @@ class Log(Unary, name="log"):
 
 
 @final
-@dataclass(frozen=True)
 class Sqrt(Unary, name="sqrt"):
     """y = sqrt(x)"""
 
@@ -91,7 +86,6 @@ class Sqrt(Unary, name="sqrt"):
 
 
 @final
-@dataclass(frozen=True)
 class Abs(Unary, name="abs"):
     """y = abs(x); the slope at 0 is 0"""
 
@@ -109,7 +103,6 @@ class Abs(Unary, name="abs"):
 
 
 @final
-@dataclass(frozen=True)
 class Erf(Unary, name="erf"):
     """y = erf(x), the error function 2 / sqrt(pi) * integral of exp(-t*t) from 0 to x"""
 
@@ -123,7 +116,6 @@ class Erf(Unary, name="erf"):
 
 
 @final
-@dataclass(frozen=True)
 class Sigmoid(Unary, name="sigmoid"):
     """y = 1 / (1 + exp(-x))"""
 
@@ -146,7 +138,6 @@ def sigmoid(x: Any) -> Any:
 
 
 @final
-@dataclass(frozen=True)
 class Tanh(Unary, name="tanh"):
     """y = tanh(x)"""
 
@@ -162,7 +153,6 @@ class Tanh(Unary, name="tanh"):
 
 
 @final
-@dataclass(frozen=True)
 class StopGradient(Op, name="stop_gradient"):
     """y = x; no gradient passes"""
 
@@ -183,7 +173,6 @@ class StopGradient(Op, name="stop_gradient"):
 
 
 @final
-@dataclass(frozen=True)
 class Where(Op, name="where"):
     """y = if_true where condition, else if_false
 

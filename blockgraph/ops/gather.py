@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, final
 
 from blockgraph.dims import Dim
 from blockgraph.lazy import np
 from blockgraph.op import Cost, Need, Op, Refusal, Size, Type, volume, whole
 from blockgraph.pattern import parse
+from blockgraph.records import dataclass
 
 
 @final
-@dataclass(frozen=True)
 class Lookup(Op, name="lookup", role="source"):
     """y[...] = table[ids[...]]
 

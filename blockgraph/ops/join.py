@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, final
 
@@ -12,6 +11,7 @@ from blockgraph.lazy import np
 from blockgraph.op import Misfit, Move, Size, Type
 from blockgraph.ops.axes import Moving
 from blockgraph.pattern import ELLIPSIS, Pattern, PatternError
+from blockgraph.records import dataclass
 
 MAX_PARTS = 4096
 

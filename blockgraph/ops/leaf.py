@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, final
 
 from blockgraph.dims import Dim, Shape
@@ -11,11 +10,11 @@ from blockgraph.lazy import np
 from blockgraph.number import Number
 from blockgraph.op import Cost, DType, Op, Real, Size, Type
 from blockgraph.pattern import Pattern
+from blockgraph.records import dataclass
 
 NOTHING = Pattern((), ((),))
 
 
-@dataclass(frozen=True)
 class Leaf(Op):
     """An op without operands."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, final
 
 from blockgraph.dims import Shape
@@ -14,7 +13,6 @@ from blockgraph.pattern import ELLIPSIS, Axes, Pattern, PatternMisfit, parse
 
 
 @final
-@dataclass(frozen=True)
 class MatMul(Op, name="matmul"):
     """y[..., m, n] = sum_k left[..., m, k] * right[..., k, n]
 
@@ -111,7 +109,6 @@ def _lead_axes(shape: Shape, lead: Shape) -> Axes:
 
 
 @final
-@dataclass(frozen=True)
 class Transpose(Op, name="transpose", role="move"):
     """y = x with its last two axes swapped"""
 

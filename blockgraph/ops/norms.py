@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 from blockgraph.lazy import np
@@ -15,6 +14,7 @@ from blockgraph.ops.elementwise import Sqrt, Where
 from blockgraph.ops.leaf import number
 from blockgraph.ops.reduce import Mean, Sum
 from blockgraph.pattern import Pattern, parse
+from blockgraph.records import dataclass
 
 MEAN = Mean("... c -> ... 1")
 SUM = Sum("... c -> ... 1")
@@ -56,7 +56,6 @@ class Norm(Op, role="norm"):
 
 
 @final
-@dataclass(frozen=True)
 class LayerNorm(Norm, name="layer_norm"):
     """y = (x - mean(x)) / sqrt(var(x) + eps) * gamma + beta, mean and variance (over n, not n - 1) of a row
 

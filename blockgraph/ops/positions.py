@@ -7,7 +7,7 @@ flows from it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, final
 
@@ -16,9 +16,9 @@ from blockgraph.lazy import np
 from blockgraph.op import Builder, Cost, Count, DType, Misfit, Op, Real, Refusal, Size, Type, real, volume, whole
 from blockgraph.ops.visible import View, alibi_slopes
 from blockgraph.pattern import Axis, Pattern, parse
+from blockgraph.records import dataclass
 
 
-@dataclass(frozen=True)
 class PositionTable(Op):
     """A table whose size is that of its operand's axes; no values are read."""
 
@@ -108,7 +108,6 @@ def angles(steps: int, width: int, theta: float, dtype: Any) -> tuple[Any, Any]:
 
 
 @final
-@dataclass(frozen=True)
 class Alibi(PositionTable, name="alibi", role="source"):
     """y[h, i, j] = -slope_h * |i + S - T - j|, for scores (..., H, T, S)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, final
 
 from blockgraph.lazy import np
 from blockgraph.op import Cost, Move, Op, Type, volume
 from blockgraph.pattern import ELLIPSIS, Axes, Pattern, PatternError, parse
+from blockgraph.records import dataclass
 
 CUMSUM_HELP = 'for example cumsum(x, "b [t] c")'
 
@@ -101,7 +101,6 @@ def _arranged(y: Any, plan: Plan) -> Any:
 
 
 @final
-@dataclass(frozen=True)
 class Sum(Reduce, name="sum"):
     """y = the sum over the axes that the pattern leaves out: `sum(x, "b t c -> b t 1")`"""
 
@@ -119,7 +118,6 @@ class Sum(Reduce, name="sum"):
 
 
 @final
-@dataclass(frozen=True)
 class Mean(Reduce, name="mean"):
     """y = the mean over the axes that the pattern leaves out: `mean(x, "b t c -> b t 1")`"""
 
@@ -144,7 +142,6 @@ class Mean(Reduce, name="mean"):
         return Cost(elementwise=volume(types[0].shape) + volume(outs[0].shape))
 
 
-@dataclass(frozen=True)
 class Extreme(Reduce):
     """max and min; elements that tie share the gradient equally."""
 
@@ -162,7 +159,6 @@ class Extreme(Reduce):
 
 
 @final
-@dataclass(frozen=True)
 class Max(Extreme, name="max"):
     """y = the largest over the axes that the pattern leaves out: `max(x, "b t c -> b c")`"""
 
@@ -173,7 +169,6 @@ class Max(Extreme, name="max"):
 
 
 @final
-@dataclass(frozen=True)
 class Min(Extreme, name="min"):
     """y = the smallest over the axes that the pattern leaves out: `min(x, "b t c -> b c")`"""
 

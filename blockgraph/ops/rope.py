@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, final
 
 from blockgraph.dims import Dim
@@ -15,6 +14,7 @@ from blockgraph.ops.join import Concat, Split
 from blockgraph.ops.positions import RopeAngles, angles
 from blockgraph.ops.subscript import WHOLE, Index
 from blockgraph.pattern import parse
+from blockgraph.records import dataclass
 
 
 @final

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, final
 
 from blockgraph.dims import Dim
@@ -11,6 +10,7 @@ from blockgraph.lazy import np
 from blockgraph.op import Cost, Move, Op, Size, Type, volume, whole
 from blockgraph.ops.axes import Moving
 from blockgraph.pattern import Pattern, parse
+from blockgraph.records import dataclass
 
 
 @final

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, final
 
 from blockgraph.dims import Dim
@@ -14,6 +13,7 @@ from blockgraph.ops.broadcast import aligned_pattern, loose
 from blockgraph.ops.elementwise import Where
 from blockgraph.ops.leaf import Constant, Leaf
 from blockgraph.pattern import Pattern
+from blockgraph.records import dataclass
 
 MASKS = ("none", "causal")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any, final
 
@@ -12,6 +11,7 @@ from blockgraph.lazy import np
 from blockgraph.op import Misfit, Move, Need, Size, Type
 from blockgraph.ops.axes import Moving
 from blockgraph.pattern import Axis, Pattern
+from blockgraph.records import dataclass
 
 Stretch = tuple[Size | None, Size | None, Size | None]
 Item = Size | Stretch | EllipsisType | None

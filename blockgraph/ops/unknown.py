@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, final
 
 from blockgraph.op import Cost, Op, Type
 from blockgraph.pattern import Pattern
+from blockgraph.records import dataclass
 
 
 @final

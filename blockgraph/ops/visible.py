@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from blockgraph.lazy import np
+from blockgraph.records import dataclass
 
 MAX_ROWS = 256
 MAX_SCORES = 1 << 22  # scores held at once, over all heads and batches

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from blockgraph.graph import Node
@@ -24,6 +23,7 @@ from blockgraph.ops.elementwise import Erf, Exp, Sigmoid, Tanh
 from blockgraph.ops.leaf import Constant
 from blockgraph.peephole.formula import Polynomial, polynomial, product, same
 from blockgraph.peephole.sketch import Rule, Sketch, Step
+from blockgraph.records import dataclass
 
 DEEPEST: Final = 6
 MOST: Final = 24

@@ -6,7 +6,7 @@ Whatever of this is missing may be missing, and axes may stand in any order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from blockgraph.graph import Node
 from blockgraph.ops.arithmetic import Add, Divide, Multiply
@@ -18,6 +18,7 @@ from blockgraph.ops.softmax import Softmax
 from blockgraph.peephole.formula import close, product
 from blockgraph.peephole.products import moved
 from blockgraph.peephole.sketch import Prior, Rule, Sketch, Step
+from blockgraph.records import dataclass
 
 Letters = tuple[str, ...]
 

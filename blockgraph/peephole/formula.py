@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 
 from blockgraph.ops.arithmetic import Add, Divide, Multiply, Negate, Power, Subtract
 from blockgraph.ops.elementwise import Sqrt
 from blockgraph.peephole.sketch import Sketch
+from blockgraph.records import dataclass
 
 MOST_FACTORS = 8
 MOST_VALUES = 40

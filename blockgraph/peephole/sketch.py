@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from blockgraph.dims import Shape
@@ -12,6 +12,7 @@ from blockgraph.graph import Graph, Node, Repeat
 from blockgraph.number import Number
 from blockgraph.op import Op, Type
 from blockgraph.ops.leaf import Constant, Input, Param
+from blockgraph.records import dataclass
 
 
 class Step(NamedTuple):

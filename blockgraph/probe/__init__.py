@@ -7,7 +7,6 @@ with several seeds give medians and ranges.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
@@ -15,6 +14,7 @@ from blockgraph.grad import Ends, Tape
 from blockgraph.graph import Graph
 from blockgraph.lazy import np
 from blockgraph.probe.layers import Layer, find_layers
+from blockgraph.records import dataclass
 from blockgraph.run import rms
 
 __all__ = ["Curve", "Probe", "Reading", "measure", "summarise"]

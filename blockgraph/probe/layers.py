@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from blockgraph.grad import layer_names
 from blockgraph.graph import Graph, Repeat
 from blockgraph.probe.skip import SkipPath, skip_path
+from blockgraph.records import dataclass
 from blockgraph.run import Call
 
 WORKING: Final = ("attention", "feed_forward")

@@ -7,10 +7,10 @@ may stand on a skip path. In a pre-norm layer it has additions only, in a post-n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from blockgraph.grad import backward
+from blockgraph.records import dataclass
 from blockgraph.run import Call
 
 COSTS: Final[Mapping[str, int]] = {"add": 0, "move": 1, "scale": 1, "norm": 1000}

@@ -12,18 +12,16 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from blockgraph.errors import EnvironmentFailure, Finding, Place, Position, SpecError, near
-from blockgraph.source.json import read_json
 from blockgraph.source.tree import BREAK, BYTE_LIMIT, Document, Tree
-from blockgraph.source.write import check_plain, to_json, to_yaml
-from blockgraph.source.yaml import read_yaml
 
-__all__ = ["Document", "Tree", "decode", "from_data", "parse", "read", "to_json", "to_yaml"]
+__all__ = ["Document", "Tree", "decode", "from_data", "parse", "read"]
 
 Format = Literal["yaml", "json"]
 # YAML leaves these out of what may stand in a file; the last three end a line for YAML 1.1 only, so their lines
-# would be counted otherwise than in an editor.
-UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
-UNPRINTABLE_JSON = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]")
+# would be counted otherwise than in an editor. Most files are in ASCII, and its rule is quick to compile.
+UNPRINTABLE_ASCII = re.compile("[^\t\n\r\x20-\x7e]")
+UNPRINTABLE = "[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+UNPRINTABLE_JSON = "[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]"
 
 
 def read(path: str | os.PathLike[str]) -> Document:
@@ -64,12 +62,28 @@ def parse(text: str, path: str, format: Format | None = None) -> Document:
     chosen: Format = format or ("json" if path.endswith(".json") else "yaml")
     if len(text) > BYTE_LIMIT or len(text.encode("utf-8", "replace")) > BYTE_LIMIT:
         _refuse_size(path)
-    wrong = (UNPRINTABLE if chosen == "yaml" else UNPRINTABLE_JSON).search(text)
+    wrong = _unprintable(text, chosen)
     if wrong:
         at = _end_of(text[: wrong.start()])
         _refuse(path, at, f"the character U+{ord(wrong[0]):04X} cannot stand in a spec", "remove it")
-    tree = read_yaml(text, path) if chosen == "yaml" else read_json(text, path)
-    return Document(path, text, tree, chosen)
+    return Document(path, text, _tree(text, path, chosen), chosen)
+
+
+def _unprintable(text: str, format: Format) -> re.Match[str] | None:
+    """The first character that cannot stand in a spec."""
+    if format == "json":
+        return re.search(UNPRINTABLE_JSON, text)
+    return UNPRINTABLE_ASCII.search(text) if text.isascii() else re.search(UNPRINTABLE, text)
+
+
+def _tree(text: str, path: str, format: Format) -> Tree:
+    if format == "json":
+        from blockgraph.source.json import read_json
+
+        return read_json(text, path)
+    from blockgraph.source.yaml import read_yaml
+
+    return read_yaml(text, path)
 
 
 def from_data(data: Any, path: str = "<dict>") -> Document:
@@ -77,6 +91,8 @@ def from_data(data: Any, path: str = "<dict>") -> Document:
 
     Raises SpecError for what JSON cannot hold.
     """
+    from blockgraph.source.write import check_plain, to_json
+
     check_plain(data, path)
     return parse(to_json(data), path, "json")
 

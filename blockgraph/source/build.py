@@ -6,10 +6,11 @@ recurses, and what an alias repeats is counted without being copied.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NoReturn, final
 
 from blockgraph.errors import Finding, Place, Position, Related, SpecError, SpecPath, in_file_order, spec_path
+from blockgraph.records import dataclass
 from blockgraph.source.tree import DEPTH_LIMIT, NODE_LIMIT, Stretch, Tree
 
 BEGINNING = Position(1, 1)

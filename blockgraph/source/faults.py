@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, final
 
 from blockgraph.errors import Finding, Place, Position, Related
+from blockgraph.records import dataclass
 from blockgraph.source.build import Builder
 from blockgraph.source.tree import BREAK
 

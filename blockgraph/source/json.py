@@ -6,10 +6,10 @@ The standard library's reader keeps no places, takes repeated keys and NaN, and 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import NoReturn, final
 
 from blockgraph.errors import Position, Related
+from blockgraph.records import dataclass
 from blockgraph.source.build import Builder
 from blockgraph.source.faults import Source
 from blockgraph.source.scalars import Scalar, decimal, whole

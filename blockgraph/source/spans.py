@@ -7,8 +7,10 @@ reader got; should they ever differ, there is no answer, and the caller names th
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
+
+from blockgraph.records import dataclass
 
 Style = Literal["plain", "single", "double", "literal", "folded", "json"]
 Span = tuple[int, int]

@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, final
 
 from blockgraph.errors import Place, Position, SpecPath, spec_path
+from blockgraph.records import dataclass
 from blockgraph.source.spans import Span, Style, spans
 
 BYTE_LIMIT = 2**20

@@ -8,12 +8,13 @@ the one in Python serves.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, final
 
 import yaml
 
 from blockgraph.errors import Position, Related, SpecError
+from blockgraph.records import dataclass
 from blockgraph.source.build import Builder, Built
 from blockgraph.source.faults import QUOTE, Source, explain
 from blockgraph.source.scalars import Scalar, resolve

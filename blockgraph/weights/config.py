@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, final
 
 from blockgraph.dims import Dim
@@ -15,6 +14,7 @@ from blockgraph.equation import parse_expression
 from blockgraph.errors import Place, Related, SpecPath, near
 from blockgraph.module import Report
 from blockgraph.number import Number
+from blockgraph.records import dataclass
 from blockgraph.spec import Spec
 from blockgraph.syntax import Attr, Expr, Name, walk
 from blockgraph.weights.mapping import KEY, Section

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import permutations
 from typing import Any, final
 
 from blockgraph.graph import Graph
 from blockgraph.lazy import np
 from blockgraph.module import Report
+from blockgraph.records import dataclass
 from blockgraph.spec import Spec
 from blockgraph.weights.mapping import Section
 from blockgraph.weights.pairing import Shape, Source, sources

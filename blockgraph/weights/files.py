@@ -6,13 +6,14 @@ import os
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from math import prod
 from typing import Any, final
 
 from blockgraph.errors import EnvironmentFailure, Finding, InputError, Place
 from blockgraph.lazy import np
+from blockgraph.records import dataclass
 from blockgraph.weights.safetensors import Damage, Tensor, damaged, read_header, regular_size, strict_json, unopened
 
 INDEX = "model.safetensors.index.json"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import final
 
 from blockgraph.dims import show_numbers
 from blockgraph.errors import Finding, Place, Related
 from blockgraph.graph import Graph
 from blockgraph.ops.leaf import Param
+from blockgraph.records import dataclass
 from blockgraph.spec import Spec
 from blockgraph.weights import ties
 from blockgraph.weights.files import Checkpoint

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Annotated, Any, final
 
@@ -16,6 +16,7 @@ from blockgraph.graph import Graph
 from blockgraph.kind import refuse
 from blockgraph.lower import draw_names
 from blockgraph.module import Report
+from blockgraph.records import dataclass
 from blockgraph.schema import MappingValue, TextValue, validate
 from blockgraph.spec import Spec
 from blockgraph.weights.take import read_take

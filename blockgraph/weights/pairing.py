@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, final
 
 from blockgraph.graph import Graph, Node
 from blockgraph.lazy import np
 from blockgraph.ops.leaf import Param
+from blockgraph.records import dataclass
 from blockgraph.weights.mapping import Rule, Section, index_pattern
 from blockgraph.weights.take import Take
 

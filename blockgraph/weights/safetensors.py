@@ -10,12 +10,12 @@ import json
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import Any, final
 
 from blockgraph.errors import EnvironmentFailure, Finding, InputError, Place
 from blockgraph.lazy import np
+from blockgraph.records import dataclass
 
 MAX_HEADER = 100_000_000
 MAX_AXES = 64

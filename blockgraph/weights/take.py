@@ -5,7 +5,7 @@ A `take` only moves elements, so its adjoint puts them back where they were.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, final
 
@@ -20,6 +20,7 @@ from blockgraph.grad import record
 from blockgraph.graph import Graph, GraphBuilder, Port
 from blockgraph.module import Line, Report
 from blockgraph.ops.leaf import Input
+from blockgraph.records import dataclass
 from blockgraph.run import Interpreter
 from blockgraph.spec import Spec
 from blockgraph.syntax import Equation, Expr, Target

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from blockgraph.graph import Graph, Node, Repeat
 from blockgraph.lower import draw_names
 from blockgraph.ops.leaf import Param
+from blockgraph.records import dataclass
 
 FORMAT = "blockgraph"
 Shape = tuple[int, ...]

@@ -1,38 +1,31 @@
 """The commands, one file each. A module here is a command; nothing is listed by hand.
 
-A command has `SUMMARY` (one line), `EXAMPLES`, `arguments(parser)` and `main(options, terminal) -> exit code`.
-It imports what it works with inside its functions, so that `--help` loads none of it.
+A command imports what it works with inside its functions, so that its own `--help` loads none of it.
 """
 
 from __future__ import annotations
 
 import importlib
-import pkgutil
-from argparse import Namespace
-from typing import Protocol, cast
 
-from blockgraph.cli.arguments import Parser
-from blockgraph.cli.terminal import Terminal
+from blockgraph.lazy import modules_in, source_of
 
-
-class Command(Protocol):
-    """What the module of a command offers."""
-
-    SUMMARY: str
-    EXAMPLES: str
-
-    def arguments(self, parser: Parser) -> None:
-        """Add the command's own arguments."""
-
-    def main(self, options: Namespace, terminal: Terminal) -> int:
-        """Do the work and return the exit code. Raises BlockgraphError."""
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from blockgraph.cli.command import Command
 
 
 def names() -> list[str]:
     """The commands by name, sorted."""
-    return sorted(one.name for one in pkgutil.iter_modules(__path__))
+    return modules_in(__name__)
 
 
 def load(name: str) -> Command:
     """The command called `name`."""
-    return cast(Command, importlib.import_module(f"{__name__}.{name}"))
+    command: Command = importlib.import_module(f"{__name__}.{name}")
+    return command
+
+
+def summary_of(name: str) -> str:
+    """The `SUMMARY` of a command; it is read off the file, so that listing all commands loads none."""
+    text = source_of(__name__, name).partition('\nSUMMARY = "')[2].partition('"\n')[0]
+    return text if text and "\\" not in text else load(name).SUMMARY

@@ -49,7 +49,6 @@ def arguments(parser: Parser) -> None:
 def main(options: Namespace, terminal: Terminal) -> int:
     """Check each spec in turn; the exit code is the highest of all."""
     from blockgraph.cli.specs import expanded
-    from blockgraph.cli.watching import watch
 
     _refuse_contradictions(options)
     if options.draw:
@@ -57,6 +56,8 @@ def main(options: Namespace, terminal: Terminal) -> int:
 
         refuse_picture(options.draw, options.force, options.usage)
     if options.watch:
+        from blockgraph.cli.watching import watch
+
         return watch(lambda: expanded(options.specs), lambda: _check(options, terminal))
     return _check(options, terminal)
 
@@ -110,7 +111,6 @@ def _draw(examined: Sequence[Examined], options: Namespace, terminal: Terminal) 
 
 def _examined(name: str, options: Namespace, terminal: Terminal) -> Examined:
     """One spec; a fault of our own with it does not keep the others from being checked."""
-    from blockgraph.cli.faults import own_fault
     from blockgraph.cli.specs import Examined, examine, values
     from blockgraph.errors import BlockgraphError
 
@@ -121,6 +121,8 @@ def _examined(name: str, options: Namespace, terminal: Terminal) -> Examined:
     except (MemoryError, BlockgraphError):
         raise
     except Exception as error:
+        from blockgraph.cli.faults import own_fault
+
         return Examined(name, None, (own_fault(error, options.words),))
 
 
@@ -175,7 +177,7 @@ def _shapes(graph: Graph, ports: Iterable[Port]) -> dict[str, str]:
 
 
 def _parameters(graph: Graph) -> str:
-    from blockgraph.cost import count_parameters, number_of_parameters
+    from blockgraph.cost.parameters import count_parameters, number_of_parameters
 
     number = number_of_parameters(graph)
     if number is not None:
@@ -189,7 +191,7 @@ def _parameters(graph: Graph) -> str:
 
 def _entry(one: Examined) -> dict[str, Any]:
     """What JSON says about one spec."""
-    from blockgraph.cost import number_of_parameters
+    from blockgraph.cost.parameters import number_of_parameters
     from blockgraph.facts import prove
     from blockgraph.report import as_data
 

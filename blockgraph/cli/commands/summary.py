@@ -10,7 +10,7 @@ from blockgraph.cli.runs import values_of
 from blockgraph.cli.terminal import Terminal, exit_code
 
 if TYPE_CHECKING:
-    from blockgraph.cost import MemoryReport
+    from blockgraph.cost.memory import MemoryReport
     from blockgraph.graph import Graph
 
 SUMMARY = "count parameters, FLOPs and bytes, as formulas and as numbers"
@@ -38,7 +38,8 @@ def main(options: Namespace, terminal: Terminal) -> int:
     """Count, and show what was counted."""
     from blockgraph.cli.cost_tables import CostTables
     from blockgraph.cli.specs import examine
-    from blockgraph.cost import WIDTHS, costs
+    from blockgraph.cost.memory import WIDTHS
+    from blockgraph.cost.report import costs
     from blockgraph.report import as_data
 
     one = examine(options.spec, values_of(options))
@@ -60,7 +61,7 @@ def main(options: Namespace, terminal: Terminal) -> int:
 
 def _memory(graph: Graph, dtype: str) -> MemoryReport | None:
     """The memory of a run, where all sizes have numbers."""
-    from blockgraph.cost import memory
+    from blockgraph.cost.memory import memory
     from blockgraph.dims import DimError
 
     try:

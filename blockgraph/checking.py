@@ -1,0 +1,82 @@
+"""What `check` does: read a spec, work out its graph, lint it. Nothing that runs, draws or differentiates is loaded."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from blockgraph.display import Displayed
+from blockgraph.elaborate import elaborate
+from blockgraph.errors import Finding, in_file_order
+from blockgraph.graph import Graph
+from blockgraph.lints import lint
+from blockgraph.records import dataclass
+from blockgraph.report import summary
+from blockgraph.spec import Spec, load
+from blockgraph.suppress import suppressed
+
+if TYPE_CHECKING:
+    from blockgraph.build import Built
+
+    Source = Spec | Built | str | os.PathLike[str] | Mapping[str, Any]
+
+
+@dataclass(frozen=True, repr=False)
+class Checked(Displayed):
+    """A spec after checking: its graph (None when there is none to speak of) and all findings in file order."""
+
+    spec: Spec
+    graph: Graph | None
+    findings: tuple[Finding, ...]
+
+    def __repr__(self) -> str:
+        """One line: the spec, and how many findings it has."""
+        return repr(self.spec).replace("<Spec", "<Checked", 1).removesuffix(">") + f"; {summary(self.findings)}>"
+
+    @property
+    def ok(self) -> bool:
+        """Whether no finding is an error."""
+        return not any(finding.severity == "error" for finding in self.findings)
+
+    def line(self, path: str, number: int) -> str | None:
+        """A line of the spec's file, for showing a finding; None of another file."""
+        return self.spec.document.line(number) if path == self.spec.path else None
+
+
+def check(source: Source, **values: Any) -> Checked:
+    """Check a spec: reading, equations, shapes for all sizes, lints. Raises only if it is no YAML or JSON."""
+    with _without_collector():
+        spec = _spec(source, values)
+        result = elaborate(spec)
+        findings = result.findings
+        failed = any(finding.severity == "error" for finding in findings)
+        if result.graph is not None:
+            findings = in_file_order((*findings, *lint(result.graph, None if failed else spec)))
+        return Checked(spec, result.graph, suppressed(spec.document, findings))
+
+
+def _spec(source: Source, values: Mapping[str, Any]) -> Spec:
+    """The spec with values rebound; what is built in Python may take its dims from them."""
+    if not isinstance(source, Spec | str | os.PathLike | Mapping):
+        from blockgraph.build import Built
+
+        if isinstance(source, Built):
+            dims = source.data.get("dims", {})
+            return load({**source.data, "dims": {**dims, **values}})
+    spec = source if isinstance(source, Spec) else load(source)
+    return spec.with_values(values) if values else spec
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """A graph is many small objects that all stay: the cyclic collector would walk them again and again."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
