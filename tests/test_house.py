@@ -39,7 +39,7 @@ LEVELS: dict[str, float] = {
     "checking": 8.5,
     "api": 9,
     "depict": 9.25,
-    **dict.fromkeys(("compare", "resize", "notebook"), 9.5),
+    **dict.fromkeys(("compare", "resize", "notebook", "gallery"), 9.5),
     "shrink": 9.75,
     "cli": 10,
     "__main__": 11,
