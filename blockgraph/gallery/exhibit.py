@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from blockgraph.api import Checked
+from blockgraph.checking import Checked
 from blockgraph.errors import Finding
 from blockgraph.graph import Graph
 from blockgraph.report import Lines

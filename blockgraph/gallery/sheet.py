@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from blockgraph.cost import Costs, costs, number
+from blockgraph.cost.parameters import number
+from blockgraph.cost.report import Costs, costs
 from blockgraph.diff import Structure, diff
 from blockgraph.diff.facts import facts, norm_text
 from blockgraph.diff.naming import shown
