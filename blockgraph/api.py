@@ -23,7 +23,7 @@ from blockgraph.spec import Spec
 
 if TYPE_CHECKING:
     from blockgraph.checking import Source
-    from blockgraph.drawing import Level, Shapes
+    from blockgraph.drawing import Level, Rankdir, Shapes
     from blockgraph.drawing.figure import Figure
 
 DEFAULT_SIZES = {"B": 2}
@@ -275,11 +275,16 @@ class TransformerBlock:
 
 
 def render(
-    *sources: Source | Program, level: Level = "sublayer", expand: bool = False, shapes: Shapes = "changes"
+    *sources: Source | Program,
+    level: Level = "sublayer",
+    rankdir: Rankdir = "BT",
+    expand: bool = False,
+    shapes: Shapes = "changes",
 ) -> Figure:
     """One figure of one or more specs side by side; it shows itself in a notebook.
 
-    `level` says how close to look: a block as one box, its sublayers, or every op.
+    `level` says how close to look: a block as one box, its sublayers, or every op; `rankdir` whether
+    the figure runs upwards (BT) or to the right (LR).
     `figure.source` is its DOT text, `figure.pipe("png")` a picture. Raises SpecError, EnvironmentFailure.
     """
     from blockgraph.drawing import to_dot
@@ -288,7 +293,7 @@ def render(
     programs = [one if isinstance(one, Program) else compile(one) for one in sources]
     captions = [one.spec.source for one in programs]
     graphs = [one.graph for one in programs]
-    return Figure(to_dot(graphs, level=level, expand=expand, shapes=shapes, captions=captions))
+    return Figure(to_dot(graphs, level=level, rankdir=rankdir, expand=expand, shapes=shapes, captions=captions))
 
 
 def _dtype_of(params: Mapping[str, Any], x: Any) -> Any:

@@ -107,3 +107,9 @@ def add_level(parser: Parser) -> None:
     help = "how close to look: a block as one box, its sublayers, or every op of attention, feed-forward and norms "
     help += "(default: sublayer)"
     parser.add_argument("--level", choices=("block", "sublayer", "op"), default="sublayer", help=help)
+
+
+def add_rankdir(parser: Parser) -> None:
+    """Which way the picture runs."""
+    help = "let the figure run upwards (BT), or to the right (LR) with the residual rails above (default: BT)"
+    parser.add_argument("--rankdir", choices=("BT", "LR"), default="BT", help=help)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, TypedDict, Unpack
 
 from blockgraph.drawing.arrange import arrange
+from blockgraph.drawing.axes import Axes, Rankdir
 from blockgraph.drawing.collapse import Look, collapse
 from blockgraph.drawing.diagram import Diagram
 from blockgraph.drawing.extras import extras, total_line
@@ -30,7 +31,7 @@ class Told(TypedDict, total=False):
     with `numbers` in numbers as far as they are known. `captions` are the sources under the names. `marks` says what is
     added, removed, changed or at fault. `params` writes the numbers of parameters into boxes and plates, `highway`
     draws the residual path thick and marks what stands on it. `level` says how close to look: a block as one box, its
-    sublayers, or every op.
+    sublayers, or every op; `rankdir` whether the figure runs upwards (BT) or to the right (LR).
     """
 
     expand: bool
@@ -41,6 +42,7 @@ class Told(TypedDict, total=False):
     params: bool
     highway: bool
     level: Level
+    rankdir: Rankdir
 
 
 def to_dot(graphs: Sequence[Graph], *, theme: ThemeName = "light", **told: Unpack[Told]) -> str:
@@ -52,16 +54,16 @@ def written(graphs: Sequence[Graph], *, theme: ThemeName = "light", **told: Unpa
     """The DOT text with what its ids stand for."""
     sketches = [arrange(diagram) for diagram in _diagrams(graphs, told)]
     titled = list(zip(sketches, _titles(graphs, told), strict=True))
-    shapes, values = told.get("shapes", "changes"), _values(graphs, told)
-    return write(titled, shapes, values, THEMES[theme], highway=told.get("highway", False))
+    shapes, values, axes = told.get("shapes", "changes"), _values(graphs, told), Axes(told.get("rankdir", "BT"))
+    return write(titled, shapes, values, THEMES[theme], highway=told.get("highway", False), axes=axes)
 
 
 def to_mermaid(graphs: Sequence[Graph], **told: Unpack[Told]) -> str:
     """The same figures as a Mermaid flowchart."""
     wirings = [Wiring(diagram) for diagram in _diagrams(graphs, told)]
     titled = list(zip(wirings, _titles(graphs, told), strict=True))
-    shapes, values = told.get("shapes", "changes"), _values(graphs, told)
-    return write_mermaid(titled, shapes, values, highway=told.get("highway", False))
+    shapes, values, rankdir = told.get("shapes", "changes"), _values(graphs, told), told.get("rankdir", "BT")
+    return write_mermaid(titled, shapes, values, highway=told.get("highway", False), rankdir=rankdir)
 
 
 def _diagrams(graphs: Sequence[Graph], told: Told) -> Iterator[Diagram]:
@@ -91,6 +93,7 @@ __all__ = [
     "Level",
     "Mark",
     "Marks",
+    "Rankdir",
     "Shapes",
     "ThemeName",
     "Told",

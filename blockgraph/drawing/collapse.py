@@ -39,7 +39,7 @@ class Look:
 def collapse(graph: Graph, look: Look) -> Diagram:
     """The diagram of a graph."""
     layered = any(isinstance(node.op, Repeat) for node in graph.nodes)
-    diagram = Diagram(plates=[Plate(None, graph.name, kind="figure")], layered=layered)
+    diagram = Diagram(plates=[Plate(None, graph.name, kind="figure")], layered=layered, fine=look.level == "op")
     outputs = _run(_Collapse(diagram, graph.dims, look).whole(graph))
     for port, value in zip(graph.outputs, outputs, strict=True):
         wire = value if isinstance(value, Wire) else _made(diagram.add(Box(value)), graph, port.value)
@@ -170,8 +170,14 @@ class _Collapse:
     def values(self, graph: Graph, box: int, values: Sequence[int], known: dict[int, Value]) -> None:
         """What a box puts out; several values have a port each."""
         for value in values:
-            made = _made(box, graph, value)
+            made = replace(_made(box, graph, value), called=self.called(graph, value))
             known[value] = made if len(values) == 1 else self.port(graph, value, made, self.diagram.boxes[box].plate)
+
+    def called(self, graph: Graph, value: int) -> str:
+        """The name of a value inside a part, where the part is opened."""
+        names = [step.name for step in graph.steps if step.value == value and step.name not in graph.scopes]
+        inside = self.look.level == "op" and names and ("." in names[-1].rstrip("0123456789.") or not graph.scopes)
+        return _name(graph, value) if inside else ""
 
     def port(self, graph: Graph, value: int, wire: Wire, plate: int, name: str = "") -> Wire:
         """The named end of a value that stands beside others: of a split, or at the border of a stack."""
@@ -193,7 +199,7 @@ class _Collapse:
             return
         key = key or (id(graph), node.id)
         mark, toll = self.marks.boxes.get(key), key in self.extras.tolls
-        names = operand_names(node.op, len(values))
+        names = operand_names(node.op, [_name(graph, value) for value in node.inputs])
         named = [replace(v, name=name) if isinstance(v, Wire) else v for v, name in zip(values, names, strict=True)]
         box = self.diagram.add(replace(op_box(node.op, named, plate), mark=mark, toll=toll, key=key))
         leaving = {port.value for port in graph.outputs}

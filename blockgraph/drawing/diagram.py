@@ -18,7 +18,8 @@ class Wire:
     """A value on its way: the box that makes it, its shape there, and its shape in the words of who reads it.
 
     The two differ where a block names an axis anew: it reads as (B, T, C) what was made as (B, S, C). `note` is what
-    stands beside it in place of the shape, `name` what it is called where it enters.
+    stands beside it in place of the shape, `name` what it is called where it enters, `called` what it is
+    called where it begins.
     """
 
     box: int
@@ -26,6 +27,7 @@ class Wire:
     seen: Shape | None = None
     note: str = ""
     name: str = ""
+    called: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +81,26 @@ class Plate:
     mark: Mark | None = None
     toll: bool = False
 
+    @property
+    def text(self) -> tuple[str, tuple[str, ...]]:
+        """The title with the sign of its mark, and the small lines under it."""
+        details = (*self.details, "on the highway") if self.toll else self.details
+        if self.mark is None:
+            return self.title, details
+        return f"{SHOWN[self.mark.sign]} {self.title}", (*details, *self.mark.notes)
+
 
 @dataclass(slots=True)
 class Diagram:
-    """The boxes of one graph in an order in which they can run, and the plates. `layered`: it has stacks."""
+    """The boxes of one graph in an order in which they can run, and the plates.
+
+    `layered`: it has stacks. `fine`: every op is drawn.
+    """
 
     boxes: list[Box] = field(default_factory=list)
     plates: list[Plate] = field(default_factory=list)
     layered: bool = False
+    fine: bool = False
 
     def add(self, box: Box) -> int:
         """Append a box and return its number."""

@@ -29,7 +29,7 @@ def op_box(op: Op, values: Sequence[Value], plate: int) -> Box:
     label = op.label()
     pattern = (label.removeprefix(f"{op.name} ").replace("->", "→"),) if "->" in label else ()
     if op.name == "where" and values[2:] == [HIDDEN]:
-        details = () if not isinstance(values[0], str) else (f"to {values[0]}",)
+        details = () if not isinstance(values[0], str) else (f"keeps {values[0]}",)
         return Box("mask", "box", "other", details, wires, plate, direct=True)
     details = (*pattern, f"with {', '.join(bare)}") if bare else pattern
     trunk = 0 if op.name in OPS_LIKE_PARTS and len(wires) == len(values) else None
@@ -55,14 +55,15 @@ def _sign_box(sign: str, values: Sequence[Value], wires: tuple[Wire, ...], bare:
     return Box(f"a {sign} b", "pill", "operator", (), wires, plate, direct=True, trunk=0)
 
 
-def operand_names(op: Op, values: int) -> list[str]:
-    """What the operands of an op are called where their order matters; else nothing."""
-    if values < 2 or symbol(op) in SYMMETRIC:
-        return [""] * values
+def operand_names(op: Op, own: Sequence[str]) -> list[str]:
+    """What the operands of an op are called where their order matters; `own` are the names they have themselves."""
+    if len(own) < 2 or symbol(op) in SYMMETRIC:
+        return [""] * len(own)
     if symbol(op):
         return ["a", "b"]
-    variadic = signature_of(type(op)).variadic is not None
-    return [str(place + 1) if variadic else op.operand_name(place) for place in range(values)]
+    if signature_of(type(op)).variadic is not None:
+        return [name or str(place + 1) for place, name in enumerate(own)]
+    return [op.operand_name(place) for place in range(len(own))]
 
 
 def symbol(op: Op) -> str:

@@ -14,6 +14,7 @@ from blockgraph.records import dataclass
 
 Level = Literal["block", "sublayer", "op"]
 Shown = Literal["plate", "box", "clear"]
+KEPT: Final = frozenset({"embedding"})  # a table that is read says more than how it is read
 SILENT: Final = frozenset({"param", "constant", "input"})
 
 
@@ -62,7 +63,7 @@ class Reading:
             return "clear"
         if family == "block":
             return "box" if self.level == "block" and key not in self._stacked else "plate"
-        return "plate" if self.level == "op" and self._sizes[key] > 1 else "box"
+        return "plate" if self.level == "op" and self._sizes[key] > 1 and family not in KEPT else "box"
 
     @cached_property
     def _stacked(self) -> frozenset[str]:

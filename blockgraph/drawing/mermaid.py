@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from blockgraph.dims import Dim, show
+from blockgraph.drawing.axes import Rankdir
 from blockgraph.drawing.diagram import FIGURE, Box, Wire
 from blockgraph.drawing.marking import CLASSES
 from blockgraph.drawing.text import Label, lines, visible
@@ -27,10 +28,11 @@ def write_mermaid(
     values: Sequence[Mapping[str, Dim | int]],
     *,
     highway: bool = False,
+    rankdir: Rankdir = "BT",
 ) -> str:
     """The flowchart of figures side by side, each a subgraph under its title."""
-    out = ["flowchart BT"]
-    ids = _Ids()
+    out = [f"flowchart {rankdir}"]
+    ids = _Ids(rankdir)
     for (wiring, title), known in zip(wirings, values, strict=True):
         out += _Figure(wiring, title, shapes, known, ids).statements(trail(wiring) if highway else set())
     out += [f"  classDef {family} fill:{fill},stroke:{LIGHT.ink},color:{LIGHT.text}" for family, fill in _fills()]
@@ -57,7 +59,8 @@ def _fills() -> list[tuple[str, str]]:
 class _Ids:
     """Counts over all figures."""
 
-    def __init__(self) -> None:
+    def __init__(self, rankdir: Rankdir) -> None:
+        self.rankdir = rankdir
         self.nodes = self.plates = 0
 
     def plate(self) -> str:
@@ -104,9 +107,9 @@ class _Figure:
                 yield pad + item
                 continue
             plate = self.wiring.diagram.plates[item]
-            texts = [*self.title.title, *self.title.small] if item == FIGURE else [plate.title, *plate.details]
+            texts = [*self.title.title, *self.title.small] if item == FIGURE else [plate.text[0], *plate.text[1]]
             yield f"{pad}subgraph {self.ids.plate()}[{quoted(filter(None, texts))}]"
-            yield f"{pad}  direction BT"
+            yield f"{pad}  direction {self.ids.rankdir}"
             work.append((depth, "end"))
             work += [(depth + 1, child) for child in reversed(inside[item])]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from blockgraph.graph import Graph, GraphBuilder, Port
+from blockgraph.graph import Graph, GraphBuilder, Port, Step
 from blockgraph.op import Op, Type
+from blockgraph.ops.attend import Attend, pieces
 from blockgraph.ops.leaf import Input
 
 
@@ -16,7 +17,12 @@ def written_out(op: Op, types: Sequence[Type], names: Sequence[str]) -> Graph | 
     builder = GraphBuilder(op.name)
     pairs = zip(names, types, strict=True)
     operands = [builder.append(Input(name, one.shape or (), one.dtype), (), (one,))[0] for name, one in pairs]
-    result = op.expand(builder, *operands)
+    if isinstance(op, Attend):
+        named = pieces(op, builder, *operands)
+        builder.steps += [Step(name, named[name], "", op.name, 1) for name in ("scores", "weights")]
+        result: int | None = named["y"]
+    else:
+        result = op.expand(builder, *operands)
     if result is None:
         return None
     inputs = [Port(name, value) for name, value in zip(names, operands, strict=True)]

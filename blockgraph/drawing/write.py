@@ -9,22 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from itertools import pairwise
 from typing import Final
 
-from blockgraph.dims import Dim, show
+from blockgraph.dims import Dim
 from blockgraph.drawing.arrange import Path, Sketch
+from blockgraph.drawing.axes import Axes, Frame, Spot
 from blockgraph.drawing.diagram import FIGURE, Box, Plate
+from blockgraph.drawing.layout import MARGIN, NAME_SIZE, TELL_SIZE, Layout, box_label
+from blockgraph.drawing.lines import Lines
 from blockgraph.drawing.marking import CLASSES, box_style, wire_style
-from blockgraph.drawing.place import MARGIN, TELL, TELL_SIZE, Frame, Layout, Spot, box_label, place, tell_at
-from blockgraph.drawing.text import Label, escape, label
+from blockgraph.drawing.place import place
+from blockgraph.drawing.telling import names, tells
+from blockgraph.drawing.text import Label, escape
 from blockgraph.drawing.themes import LIGHT, Theme
 from blockgraph.drawing.trail import trail
 from blockgraph.records import dataclass
 
-TITLE: Final = 14.0
 BETWEEN: Final = 24.0  # figures
-HEAD: Final = 6.5  # the length of an arrow's head
 
 
 def _defaults(theme: Theme) -> str:
@@ -33,6 +34,7 @@ def _defaults(theme: Theme) -> str:
   node [penwidth=1.1, color="{theme.ink}", fontcolor="{theme.text}"];
   edge [color="{theme.ink}", penwidth=1.2, arrowsize=0.65, class="flow"];
   edge [fontname="Arial", fontsize={TELL_SIZE:g}, fontcolor="{theme.told}"];
+  edge [labelfontname="Arial", labelfontsize={NAME_SIZE:g}, labelfontcolor="{theme.told}"];
 """
 
 
@@ -59,28 +61,43 @@ def write(
     theme: Theme = LIGHT,
     *,
     highway: bool = False,
+    axes: Axes = Axes(),  # noqa: B008  an immutable value
 ) -> Written:
     """Figures side by side, each under its title; with `highway` the residual path is thick."""
     pairs = zip(sketches, values, strict=True)
-    figures = [_Figure(sketch, title, shapes, known, theme) for (sketch, title), known in pairs]
+    figures = [_Figure(sketch, title, shapes, known, theme, axes) for (sketch, title), known in pairs]
     for figure in figures:
         figure.thick = trail(figure.wiring) if highway else set()
-    right, ids, body = 0.0, _Ids(), []
-    top = max((figure.frame.top for figure in figures), default=0.0)
-    for figure in figures:
-        figure.shift = (right - figure.frame.left, -min(other.frame.bottom for other in figures))
-        right += figure.frame.right - figure.frame.left + BETWEEN
+    ids, body = _Ids(), list[str]()
+    for figure, top in zip(
+        figures, _side_by_side(figures) if axes.upright else _one_above_another(figures), strict=True
+    ):
         body += figure.statements(ids, top)
-    bounds = _bounds(figures, top)
-    graph = f'layout=nop2, outputorder=edgesfirst, bb="{bounds}", pad=0.15, fontname="Arial", bgcolor="{theme.paper}"'
+        bounds = figure.moved(figure.outer(top))
+        ids.bounds = bounds if ids.bounds is None else ids.bounds.join(bounds)
+    box = _box(ids.bounds or Frame(0, 0, 1, 1))
+    graph = f'layout=nop2, outputorder=edgesfirst, bb="{box}", pad=0.15, fontname="Arial", bgcolor="{theme.paper}"'
     graph += ', label=""'
     dot = "".join([f"digraph {{\n  graph [{graph}];\n", _defaults(theme), *body, "}\n"])
     return Written(dot, ids.boxes, ids.plates, ids.inside)
 
 
-def _bounds(figures: Sequence[_Figure], top: float) -> str:
-    frames = [figure.moved(figure.outer(top)) for figure in figures] or [Frame(0, 0, 1, 1)]
-    return _box(frames[0].join(frames[-1]))
+def _side_by_side(figures: Sequence[_Figure]) -> list[float]:
+    """Put upright figures beside each other; returns above which height the title of each is, the same for all."""
+    right, bottom = 0.0, min((figure.frame.bottom for figure in figures), default=0.0)
+    for figure in figures:
+        figure.shift = (right - figure.frame.left, -bottom)
+        right += figure.frame.right - figure.frame.left + BETWEEN
+    return [max((figure.frame.top for figure in figures), default=0.0)] * len(figures)
+
+
+def _one_above_another(figures: Sequence[_Figure]) -> list[float]:
+    """Put figures that run to the right under each other, the first on top; returns where their titles are."""
+    bottom = 0.0
+    for figure in reversed(figures):
+        figure.shift = (-figure.frame.left, bottom - figure.frame.bottom)
+        bottom += figure.outer(figure.frame.top).top - figure.frame.bottom + BETWEEN
+    return [figure.frame.top for figure in figures]
 
 
 @dataclass(slots=True)
@@ -89,6 +106,7 @@ class _Ids:
 
     points: int = 0
     clusters: int = 0
+    bounds: Frame | None = None
     boxes: dict[str, Box] = field(default_factory=dict)
     plates: dict[str, Plate] = field(default_factory=dict)
     inside: dict[str, str] = field(default_factory=dict)
@@ -110,60 +128,24 @@ class _Figure:
     """One sketch, placed and written."""
 
     def __init__(
-        self, sketch: Sketch, title: Label, shapes: str, values: Mapping[str, Dim | int], theme: Theme
+        self, sketch: Sketch, title: Label, shapes: str, values: Mapping[str, Dim | int], theme: Theme, axes: Axes
     ) -> None:
-        self.sketch, self.title, self.shapes, self.values = sketch, title, shapes, values
-        self.theme = theme
+        self.sketch, self.title, self.theme, self.axes = sketch, title, theme, axes
         self.thick: set[tuple[int, int]] = set()
         self.named: dict[int, str] = {}  # the cluster of each plate
         self.wiring, self.plates = sketch.wiring, sketch.wiring.diagram.plates
-        texts = ((number, self.told(path)) for number, path in enumerate(sketch.paths))
-        self.texts = {number: text for number, text in texts if text}
-        self.layout: Layout = place(sketch, self.texts)
-        self.nudges = self.spread()
+        self.layout: Layout = place(sketch, axes, tells(sketch, shapes, values), names(sketch))
+        self.lines = Lines(sketch, self.layout)
         self.shift: Spot = (0.0, 0.0)
-        inner = self.layout.frames.get(FIGURE, Frame(0, 0, 1, 1))
-        middle = (inner.left + inner.right) / 2
+        inner = axes.on_page(self.layout.frames.get(FIGURE, Frame(0, 0, 1, 1)))
+        for number in self.layout.tells:
+            inner = inner.join(self.lines.told_frame(number))
+        self.middle = (inner.left + inner.right) / 2
         wide = max(inner.right - inner.left, title.width + 8) / 2
-        told = max(
-            [inner.right, *(self.tell_spot(n)[0] + label(t, size=TELL_SIZE).width / 2 for n, t in self.texts.items())]
-        )
-        self.frame = Frame(min(inner.left, middle - wide), inner.bottom, max(told, middle + wide), inner.top)
-        self.middle = middle
-
-    def spread(self) -> dict[Path, float]:
-        """Several operands that enter one side of a box do so at heights of their own, the furthest lane highest."""
-        sides: dict[tuple[int, bool], list[Path]] = {}
-        for path in self.sketch.paths:
-            level = len(path.refs) > 1 and self.sketch.rows[path.refs[-2]] is self.sketch.rows[path.refs[-1]]
-            if level and self.wiring.boxes[path.end].look == "box":
-                left = self.sketch.lane(path.refs[-2]) < self.sketch.lanes[path.end]
-                sides.setdefault((path.end, left), []).append(path)
-        found: dict[Path, float] = {}
-        for (box, left), paths in sides.items():
-            paths.sort(key=lambda path: self.sketch.lane(path.refs[-2]), reverse=left)
-            step = self.layout.sizes[box][1] * 0.6 / len(paths)
-            found |= {path: step * (n - (len(paths) - 1) / 2) for n, path in enumerate(paths)}
-        return found
-
-    def told(self, path: Path) -> str:
-        """The shape to write beside a path, if it is to be told there."""
-        shape = path.wire.shape
-        if path.wire.note:
-            return path.wire.note
-        out = self.wiring.boxes[path.end].look == "output"
-        if shape is None or self.shapes == "none" or (path.rail and self.shapes != "all"):
-            return ""
-        if self.shapes == "all" or out or (path.stem and self.changed(path)):
-            return show(tuple(dim.subs(self.values) for dim in shape))
-        return ""
-
-    def changed(self, path: Path) -> bool:
-        main = self.wiring.main(path.start)
-        return main is None or main.seen != path.wire.shape
+        self.frame = Frame(self.middle - wide, inner.bottom, self.middle + wide, inner.top)
 
     def outer(self, top: float) -> Frame:
-        """The frame with the title; the titles of all figures are at one height."""
+        """The frame with the title above `top`."""
         return Frame(self.frame.left, self.frame.bottom, self.frame.right, top + self.title.height + 10)
 
     def moved(self, frame: Frame) -> Frame:
@@ -171,6 +153,7 @@ class _Figure:
         return Frame(frame.left + dx, frame.bottom + dy, frame.right + dx, frame.top + dy)
 
     def at(self, spot: Spot) -> str:
+        """A spot on the page."""
         return f"{_points(spot[0] + self.shift[0])},{_points(spot[1] + self.shift[1])}"
 
     def statements(self, ids: _Ids, top: float) -> list[str]:
@@ -222,14 +205,14 @@ class _Figure:
             found[plate].append(self.node(box, numbers[box]))
         for index, point in enumerate(self.sketch.points):
             if point.tap:
-                spot = self.at(self.layout.spots["p", index])
+                spot = self.at(self.axes.page(self.layout.spots["p", index]))
                 found[point.plate].append(f'p{ids.points} [pos="{spot}", {self.tap()}];')
                 ids.points += 1
         return found
 
     def cluster(self, plate: int, ids: _Ids) -> list[str]:
         """The opening lines of a plate; a stack lies on a second plate."""
-        frame, text = self.moved(self.layout.frames[plate]), self.layout.labels[plate]
+        frame, text = self.moved(self.axes.on_page(self.layout.frames[plate])), self.layout.labels[plate]
         spot = f"{_points(frame.left + 8 + text.width / 2)},{_points(frame.top - 4 - text.height / 2)}"
         size = f'lp="{spot}", lwidth={_inches(text.width)}, lheight={_inches(text.height)}, ' if text.title else ""
         attributes = f'peripheries=1, bb="{_box(frame)}", {size}label={self.written(text)}'
@@ -262,20 +245,32 @@ class _Figure:
 
     def node(self, index: int, number: int) -> str:
         """The statement of one box."""
-        wide, high = self.layout.sizes[index]
+        wide, high = self.axes.turned(*self.layout.sizes[index])
         size = f"width={_inches(wide)}, height={_inches(high)}"
         look = _look(self.wiring.boxes[index], self.theme)
-        return f'n{number} [pos="{self.at(self.layout.spots["n", index])}", {size}, {look}];'
+        spot = self.at(self.axes.page(self.layout.spots["n", index]))
+        return f'n{number} [pos="{spot}", {size}, {look}];'
 
     def edge(self, index: int, path: Path, numbers: Mapping[int, int]) -> str:
         """The statement of one wire."""
         start, end = (self.wiring.boxes[box].mark for box in (path.start, path.end))
         marked = wire_style(start, end, bool(path.wire.note), self.theme.marks)
         style = self.stroke(path, bool(marked)) + marked
-        text = self.texts.get(index)
-        told = '<BR ALIGN="LEFT"/>'.join(escape(line) for line in text.splitlines()) if text else ""
-        tell = f', lp="{self.at(self.tell_spot(index))}", label=<{told}>' if text else ""
-        return f'n{numbers[path.start]} -> n{numbers[path.end]} [pos="{self.line(path)}"{style}{tell}];'
+        stem = self.is_thick(path)  # the highway runs over the thin line to the tap
+        tip, *curve = (self.at(spot) for spot in self.lines.curve(index, stem=stem))
+        line = " ".join([f"e,{tip}", *curve])
+        return f'n{numbers[path.start]} -> n{numbers[path.end]} [pos="{line}"{style}{self.words(index)}];'
+
+    def words(self, path: int) -> str:
+        """The texts beside a line and at its end."""
+        found = ""
+        if path in self.layout.tells:
+            told = '<BR ALIGN="LEFT"/>'.join(escape(line) for line in self.layout.tells[path].splitlines())
+            found += f', lp="{self.at(self.lines.tell_spot(path))}", label=<{told}>'
+        if path in self.layout.names:
+            name = escape(self.layout.names[path])
+            found += f', head_lp="{self.at(self.lines.name_spot(path))}", headlabel=<<I>{name}</I>>'
+        return found
 
     def is_thick(self, path: Path) -> bool:
         """Whether it is drawn as the highway."""
@@ -289,40 +284,6 @@ class _Figure:
         colour = "" if marked else f'color="{self.theme.highway if thick else self.theme.rail}", '
         css = ("residual rail" if path.rail else "flow") + (" highway" if thick else "")
         return f', {colour}penwidth={3.4 if thick else 1.7}, class="{css}"'
-
-    def line(self, path: Path) -> str:
-        """The line as Graphviz writes it: the tip of the arrow, then straight stretches as curves."""
-        stem = self.is_thick(path) and path.refs[0][0] == "p"  # from the box itself, over the thin line to the tap
-        refs = (("n", path.start), *path.refs) if stem else path.refs
-        spots = [self.layout.spots[ref] for ref in refs]
-        spots[-2:] = [(x, y + self.nudges.get(path, 0.0)) for x, y in spots[-2:]]
-        spots = [spot for n, spot in enumerate(spots) if n == 0 or spot != spots[n - 1]]
-        if refs[0][0] == "n":
-            spots[0] = self.border(refs[0][1], spots[1])
-        tip = self.border(path.end, spots[-2])
-        tip = (tip[0], spots[-2][1]) if spots[-2][1] == spots[-1][1] else tip
-        spots[-1] = _short_of(tip, spots[-2])
-        curve = [spots[0]]
-        for low, high in pairwise(spots):
-            curve += [low, high, high]
-        return " ".join([f"e,{self.at(tip)}", *(self.at(spot) for spot in curve)])
-
-    def border(self, box: int, towards: Spot) -> Spot:
-        """Where a level or upright line from `towards` meets a box."""
-        (x, y), (wide, high) = self.layout.spots["n", box], self.layout.sizes[box]
-        if abs(towards[0] - x) < abs(towards[1] - y):
-            return x, y + (high / 2 if towards[1] > y else -high / 2)
-        return x + (wide / 2 if towards[0] > x else -wide / 2), y
-
-    def tell_spot(self, index: int) -> Spot:
-        """The middle of the text beside a path."""
-        low, high = tell_at(self.sketch, self.sketch.paths[index])
-        (x, bottom), (_, top) = self.layout.spots[low], self.layout.spots[high]
-        bottom += self.layout.sizes[low[1]][1] / 2 if low[0] == "n" else 0
-        top -= self.layout.sizes[high[1]][1] / 2 if high[0] == "n" else 0
-        more = TELL / 2 * self.texts[index].count("\n")
-        out = high[0] == "n" and self.wiring.boxes[high[1]].look == "output"
-        return x + 6 + label(self.texts[index], size=TELL_SIZE).width / 2, top - 15 if out else bottom + 8.5 + more
 
 
 def _look(box: Box, theme: Theme) -> str:
@@ -347,13 +308,6 @@ def _look(box: Box, theme: Theme) -> str:
         css, ink = "op scale", theme.words
         marked += words
     return f'fillcolor="{fill}", class="{css}{sign}", label={box_label(box).written(ink)}{marked}'
-
-
-def _short_of(tip: Spot, start: Spot) -> Spot:
-    """The point before the tip where the arrow's head begins."""
-    dx, dy = tip[0] - start[0], tip[1] - start[1]
-    long = max(abs(dx), abs(dy)) or 1.0
-    return tip[0] - dx / long * HEAD, tip[1] - dy / long * HEAD
 
 
 def _points(number: float) -> str:

@@ -6,13 +6,12 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from blockgraph.cli.arguments import Parser, add_level
+from blockgraph.cli.arguments import Parser, add_level, add_rankdir
 from blockgraph.cli.terminal import Terminal, exit_code
 
 if TYPE_CHECKING:
     from blockgraph.cli.specs import Examined
     from blockgraph.diff import Difference
-    from blockgraph.drawing import Level
     from blockgraph.errors import Finding
     from blockgraph.graph import Graph
 
@@ -32,6 +31,7 @@ def arguments(parser: Parser) -> None:
     help += "the format, - writes DOT text to standard output in place of the words"
     parser.add_argument("-o", "--output", metavar="FILE", help=help)
     add_level(parser)
+    add_rankdir(parser)
     parser.add_argument("--force", action="store_true", help="replace the file if it is there already")
 
 
@@ -58,7 +58,7 @@ def main(options: Namespace, terminal: Terminal) -> int:
     written: list[str] = []
     if path:
         try:
-            text = _text(examined, found, format, options.level)
+            text = _text(examined, found, format, options)
             written, notes = write_picture(terminal, path, format, text, options.force)
             findings += notes
         except BlockgraphError as error:
@@ -99,7 +99,7 @@ def _answer(
     )
 
 
-def _text(examined: Sequence[Examined], found: Difference, format: str, level: Level) -> str:
+def _text(examined: Sequence[Examined], found: Difference, format: str, options: Namespace) -> str:
     """Both specs side by side, with what is removed, added and changed marked."""
     from blockgraph.diff.marks import marks
     from blockgraph.drawing import to_dot, to_mermaid
@@ -107,4 +107,4 @@ def _text(examined: Sequence[Examined], found: Difference, format: str, level: L
     graphs = [one.checked.graph for one in examined if one.checked is not None and one.checked.graph is not None]
     legend = (found.same and ["same architecture"] * 2) or ["\N{MINUS SIGN} removed, ~ changed", "+ added, ~ changed"]
     write = to_mermaid if format == "mermaid" else to_dot
-    return write(graphs, captions=legend, marks=marks(found), level=level)
+    return write(graphs, captions=legend, marks=marks(found), level=options.level, rankdir=options.rankdir)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
-from blockgraph.cli.arguments import Parser, add_level
+from blockgraph.cli.arguments import Parser, add_level, add_rankdir
 from blockgraph.cli.pictures import MERMAID, checked_output, end, write_picture
 from blockgraph.cli.terminal import Terminal
 from blockgraph.errors import BlockgraphError
@@ -22,10 +22,11 @@ EXAMPLES = """\
   blockgraph render specs/pre_norm.yaml specs/post_norm.yaml -o both.png
   blockgraph render specs/pre_norm_stack.yaml --expand --set N=3
   blockgraph render specs/models/llama.yaml --level op
+  blockgraph render specs/post_norm.yaml --rankdir LR
   blockgraph render specs/post_norm.yaml --highway --params --theme auto
   blockgraph render specs/pre_norm.yaml -o - | dot -Tsvg > pre_norm.svg
 """
-TOLD: Final = ("level", "expand", "shapes", "numbers", "params", "highway")
+TOLD: Final = ("level", "rankdir", "expand", "shapes", "numbers", "params", "highway")
 
 
 def arguments(parser: Parser) -> None:
@@ -35,6 +36,7 @@ def arguments(parser: Parser) -> None:
     help += "(default: an SVG named after the spec, in the current folder)"
     parser.add_argument("-o", "--output", metavar="FILE", help=help)
     add_level(parser)
+    add_rankdir(parser)
     parser.add_argument("--expand", action="store_true", help="draw every layer of a stack by itself")
     help = "tell shapes where they change, on all lines, or nowhere (default: changes)"
     parser.add_argument("--shapes", choices=("changes", "all", "none"), default="changes", help=help)

@@ -1,0 +1,206 @@
+"""How far along the spine everything stands: rows in the order in which the boxes run, each as low as it can be.
+
+A row stands above what is on the tracks it covers, so that no line crosses a box, no two level lines meet, and nothing
+foreign gets into a plate. Then the columns that begin with an input close up from above: where a decoder waits for its
+encoder, the gap is below it and not in it.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Final
+
+from blockgraph.drawing.arrange import Lane, Ref, Row, Sketch
+from blockgraph.drawing.diagram import FIGURE
+from blockgraph.drawing.layout import MARGIN, Layout, back, enters_aside, extents, tell_at
+from blockgraph.drawing.tracks import lanes
+
+GAP: Final = 17.0  # between a box and what is above it: room for an arrow
+TAP_GAP: Final = 13.0  # above a box up to a tap
+BORDER: Final = 9.0  # between the border of a plate and what is outside
+TELL: Final = 12.0  # more room for a line with a shape beside it
+Bound = tuple[int, float]
+"""A thing that stands below, and how far at least."""
+
+
+class Tower:
+    """Rows being piled up. What is put is a number; the floor of a plate and its ceiling are put as rows are."""
+
+    def __init__(self, sketch: Sketch, layout: Layout) -> None:
+        self.sketch, self.layout = sketch, layout
+        self.diagram = sketch.wiring.diagram
+        listed = lanes(sketch)
+        self.place_of = {lane: n for n, lane in enumerate(listed)}
+        self.extents = extents(sketch)
+        self.at: list[float] = []
+        self.bounds: list[list[Bound]] = []
+        self.top: list[list[Bound]] = [[] for _ in listed]  # what each track is taken up by
+        self.floor: dict[int, int] = {FIGURE: self.put([])}
+        self.inside: dict[int, list[Bound]] = {}  # what the ceiling of each plate is above
+        self.row: dict[int, int] = {}
+
+    def put(self, bounds: list[Bound]) -> int:
+        """Put a thing as low as its bounds allow."""
+        self.at.append(max((self.at[below] + gap for below, gap in bounds), default=0.0))
+        self.bounds.append(bounds)
+        return len(self.at) - 1
+
+    def heights(self) -> dict[Ref, float]:
+        """How far along each box and point is."""
+        below = self.lines_below()
+        rows = sorted({id(row): row for row in self.sketch.rows.values()}.values(), key=lambda row: row.key)
+        last = self.last_rows(rows)
+        for row in rows:
+            lines = [bound for line in below.get(id(row), ()) for bound in self.above(*line)]
+            self.put_row(row, [*self.lowest(row), *lines])
+            for plate in last.get(id(row), ()):
+                self.close(plate)
+        self.outputs_on_top(rows)
+        self.close_up(rows)
+        return {ref: self.at[self.row[id(row)]] for row in rows for ref in row.refs}
+
+    def lines_below(self) -> dict[int, list[tuple[Ref, Ref, float]]]:
+        """For each row the stretches of line along the spine that end in it, with more room where texts stand."""
+        found: dict[int, list[tuple[Ref, Ref, float]]] = {}
+        for number, path in enumerate(self.sketch.paths):
+            told = tell_at(self.sketch, path) if number in self.layout.tells else None
+            pairs = list(pairwise(path.refs))
+            for low, high in pairs:
+                if self.sketch.rows[low] is not self.sketch.rows[high]:
+                    room = self.tell_room(number) if (low, high) == told else 0.0
+                    room += self.name_room(number) if (low, high) == pairs[-1] else 0.0
+                    found.setdefault(id(self.sketch.rows[high]), []).append((low, high, room))
+        return found
+
+    def tell_room(self, path: int) -> float:
+        """The room along a line that the text beside it takes."""
+        text = self.layout.tell_label(path)
+        return TELL * len(text.title) if self.layout.axes.upright else text.width - 4
+
+    def name_room(self, path: int) -> float:
+        """The room along a line for the name at its end; upright, the name is on the other side than the shape."""
+        aside = path not in self.layout.names or enters_aside(self.sketch, self.sketch.paths[path])
+        return 0.0 if aside or self.layout.axes.upright else max(self.layout.name_width(path) - 4, 0.0)
+
+    def last_rows(self, rows: list[Row]) -> dict[int, list[int]]:
+        """The plates that end with each row, inner ones first."""
+        last: dict[int, int] = {}
+        for row in rows:
+            for ref in row.refs:
+                last |= dict.fromkeys(self.diagram.around(self.sketch.plate(ref)), id(row))
+        found: dict[int, list[int]] = {}
+        for plate in sorted(last, key=lambda plate: -self.diagram.depth(plate)):
+            if plate != FIGURE:
+                found.setdefault(last[plate], []).append(plate)
+        return found
+
+    def covered(self, low: Lane, high: Lane) -> range:
+        """The tracks between two lanes."""
+        return range(self.place_of[low], self.place_of[high] + 1)
+
+    def across(self, row: Row) -> range:
+        """The tracks that a row covers."""
+        found = [self.sketch.lane(ref) for ref in row.refs]
+        return self.covered(min(found), max(found))
+
+    def half(self, ref: Ref) -> float:
+        """Half of a box, along the spine."""
+        return self.layout.sizes[ref[1]][1] / 2 if ref[0] == "n" else 0.0
+
+    def halves(self, row: Row) -> dict[int, float]:
+        """Half of what a row has on each of its tracks."""
+        own = {self.place_of[self.sketch.lane(ref)]: self.half(ref) for ref in row.refs}
+        return dict.fromkeys(self.across(row), 0.0) | own
+
+    def lowest(self, row: Row) -> list[Bound]:
+        """Above everything on the tracks that the row covers, and inside its plates."""
+        found = [
+            (below, gap + half + TAP_GAP) for track, half in self.halves(row).items() for below, gap in self.top[track]
+        ]
+        for ref in row.refs:
+            plate = self.sketch.plate(ref)
+            self.open(plate)
+            found.append((self.floor[plate], self.half(ref) + (MARGIN if plate else 0.0)))
+        return found
+
+    def open(self, plate: int) -> None:
+        """Lay the floor of a plate and of those around it, above everything on its tracks."""
+        for inner in reversed(self.diagram.around(plate)):
+            if inner not in self.floor:
+                more = back(self.diagram.plates[inner])
+                parent = self.diagram.plates[inner].parent or FIGURE
+                tracks = self.covered(*self.extents[inner])
+                bounds = [(below, gap + BORDER + more) for track in tracks for below, gap in self.top[track]]
+                self.floor[inner] = self.put([*bounds, (self.floor[parent], MARGIN * bool(parent) + more)])
+
+    def above(self, low: Ref, high: Ref, room: float) -> list[Bound]:
+        """How high the end of a line must be for its start."""
+        gap = GAP if high[0] == "n" or low[0] == "p" else TAP_GAP
+        start, half, below = self.half(low), self.half(high), self.row[id(self.sketch.rows[low])]
+        if not room:
+            return [(below, start + gap + half)]
+        around = self.diagram.around(self.sketch.plate(low))
+        entered = [plate for plate in self.diagram.around(self.sketch.plate(high)) if plate not in around]
+        inside = sum(MARGIN + back(self.diagram.plates[plate]) for plate in entered)
+        taken = self.top[self.place_of[self.sketch.lane(high)]]
+        own = (below, start + max(gap, inside + BORDER - 3) + room + half)
+        return [own, *((other, more + gap + room + half) for other, more in taken)]
+
+    def put_row(self, row: Row, bounds: list[Bound]) -> None:
+        """Put a row; its tracks are taken up by it."""
+        number = self.row[id(row)] = self.put(bounds)
+        for track, half in self.halves(row).items():
+            self.top[track] = [(number, half)]
+        for ref in row.refs:
+            for plate in self.diagram.around(self.sketch.plate(ref)):
+                self.inside.setdefault(plate, []).append((number, self.half(ref)))
+
+    def close(self, plate: int) -> None:
+        """Take the tracks of a plate up to its upper border."""
+        room = MARGIN + self.layout.room(plate)[1] + back(self.diagram.plates[plate])
+        room += 4 if self.layout.room(plate)[1] else 0.0
+        bounds = [(below, gap + room) for below, gap in self.inside[plate]]
+        if not self.layout.axes.upright:
+            bounds.append((self.floor[plate], self.layout.labels[plate].width + 16))
+        ceiling = self.put(bounds)
+        for around in self.diagram.around(plate):
+            self.inside.setdefault(around, []).append((ceiling, 0.0))
+        for track in self.covered(*self.extents[plate]):
+            self.top[track] = [*self.top[track], (ceiling, 0.0)]
+
+    def outputs_on_top(self, rows: list[Row]) -> None:
+        """All outputs at one height, above everything else."""
+        outputs = [row for row in rows if self.looks(row, "output")]
+        ends = [self.at[self.row[id(row)]] for row in outputs]
+        others = [row for row in rows if row not in outputs]
+        ends += [self.at[self.row[id(row)]] + max(map(self.half, row.refs)) + GAP for row in others]
+        for row in outputs:
+            self.at[self.row[id(row)]] = max(ends)
+
+    def looks(self, row: Row, look: str) -> bool:
+        """Whether a row has a box that looks so."""
+        return any(ref[0] == "n" and self.sketch.wiring.boxes[ref[1]].look == look for ref in row.refs)
+
+    def close_up(self, rows: list[Row]) -> None:
+        """Raise the columns that begin with an input to where what they wait for lets them be."""
+        wiring = self.sketch.wiring
+        begun = [boxes for boxes in wiring.columns if wiring.boxes[boxes[0]].look == "input"]
+        raised = {self.sketch.lanes[boxes[0]] for boxes in begun}
+        fixed = {self.row[id(row)] for row in rows if not self.rises(row, raised)}
+        limit = [max(self.at)] * len(self.at)
+        for number in reversed(range(len(self.at))):
+            if number in fixed:
+                limit[number] = self.at[number]
+            self.at[number] = max(self.at[number], limit[number])
+            for below, gap in self.bounds[number]:
+                limit[below] = min(limit[below], self.at[number] - gap)
+
+    def rises(self, row: Row, raised: set[Lane]) -> bool:
+        """Whether a row has a box or a tap of such a column, and is neither at the bottom nor at the top."""
+        if self.looks(row, "input") or self.looks(row, "output"):
+            return False
+        return any(self.sketch.lane(ref) in raised and self.own(ref) for ref in row.refs)
+
+    def own(self, ref: Ref) -> bool:
+        """Whether it is a box or a tap, no corner."""
+        return ref[0] == "n" or self.sketch.points[ref[1]].tap
