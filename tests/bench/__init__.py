@@ -1,1 +1,1 @@
-"""Benchmarks: `python -m tests.bench` prints every table, `python -m tests.bench check` one of them."""
+"""Benchmarks: `python -m tests.bench` prints the table of what must be reached; see `tests/bench/table.py`."""

@@ -1,13 +1,20 @@
-"""`python -m tests.bench [check] [checkers] [run] [memory]`: print the tables named, or all."""
+"""`python -m tests.bench [table | check | checkers | memory] [...]`: print one of them, without a word the table."""
 
 from __future__ import annotations
 
 import sys
 
-from tests.bench import check, checkers, memory, run
+from tests.bench import check, checkers, memory, table
 
-TABLES = {"check": check.main, "checkers": checkers.main, "run": run.main, "memory": memory.main}
+COMMANDS = {
+    "table": lambda words: table.main(words),
+    "check": lambda words: check.main(),
+    "checkers": lambda words: checkers.main(),
+    "memory": lambda words: memory.main(words),
+}
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or TABLES:
-        TABLES[name]()
+    first, *rest = sys.argv[1:] or ["table"]
+    if first not in COMMANDS:
+        sys.exit(f"there is no `{first}`; there are {', '.join(COMMANDS)}")
+    COMMANDS[first](rest)

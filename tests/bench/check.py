@@ -25,6 +25,13 @@ model:
 """
 
 
+def written_out(layers: int) -> str:
+    """Equal blocks, each a part and an equation of its own."""
+    parts = "".join(f"    b{i}: b\n" for i in range(layers))
+    calls = "".join(f"    x = b{i}(x)\n" for i in range(layers))
+    return repeated(1).partition("model:")[0] + f"model:\n  parts:\n{parts}  equations: |\n{calls}"
+
+
 def different(layers: int) -> str:
     """A stack in which every block has a hidden width of its own."""
     blocks = "".join(

@@ -1,7 +1,7 @@
 """What a forward and backward of twelve GPT-2-sized layers in float32 needs at its peak, beside parameters and results.
 
 `kept` is the sum of all activations that the forward leaves for the backward, each once, views not counted.
-`python -m tests.bench.memory --recompute` measures only the way that keeps the inputs of layers and no more.
+`python -m tests.bench memory --recompute` measures only the way that keeps the inputs of layers and no more.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ import argparse
 import gc
 import time
 import tracemalloc
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 import blockgraph as bg
-from tests.bench.run import block
+from tests.bench.cases import gpt_block
 
 LAYERS = 12
 
 
 def stack() -> dict[str, Any]:
     """Twelve pre-norm blocks of width 768 with 12 heads."""
-    one = block("causal")
+    one = gpt_block("causal")
     parts = {"layers": {"kind": "stack", "of": "block", "repeat": LAYERS}}
     return {**one, "model": {"parts": parts, "equations": "x = layers(x)"}}
 
@@ -52,8 +52,18 @@ def peak(work: Callable[[], Any]) -> tuple[Any, int, float]:
     return result, most, seconds
 
 
-def main(batch: int = 1, length: int = 1024, recompute: bool = False) -> None:
+def main(words: Sequence[str] = ()) -> None:
     """Print the table; all ways must give the same gradients."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench memory", description=__doc__)
+    parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--time", type=int, default=1024)
+    parser.add_argument("--recompute", action="store_true")
+    options = parser.parse_args(words)
+    measure(options.batch, options.time, options.recompute)
+
+
+def measure(batch: int, length: int, recompute: bool) -> None:
+    """Each way in turn."""
     program = bg.compile(stack())
     x, params = program.sample(0, dtype="float32", B=batch, T=length)
     dy = np.random.default_rng(1).standard_normal(x.shape).astype(np.float32)
@@ -77,12 +87,3 @@ def main(batch: int = 1, length: int = 1024, recompute: bool = False) -> None:
         for key, array in dparams.items():
             np.testing.assert_array_equal(array, first[key], err_msg=key)
         print(f"  {name:32} {most / 2**20:8.1f} MiB at the peak   {seconds:6.2f} s")
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--batch", type=int, default=1)
-    parser.add_argument("--time", type=int, default=1024)
-    parser.add_argument("--recompute", action="store_true")
-    options = parser.parse_args()
-    main(options.batch, options.time, options.recompute)
