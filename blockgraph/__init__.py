@@ -25,6 +25,7 @@ _PUBLIC = {
     "Trace": "api",
     "TransformerBlock": "api",
     "render": "api",
+    "render_html": "depict",
     "CrossEntropy": "losses",
     "Block": "build",
     "Model": "build",

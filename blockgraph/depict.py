@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from blockgraph.checking import Checked
-from blockgraph.drawing import Marks, Shapes, ThemeName, faults, guilty, mended, to_dot, to_mermaid
+from blockgraph.checking import Checked, check
+from blockgraph.drawing import Marks, Shapes, ThemeName, Told, faults, guilty, mended, to_dot, to_mermaid
 from blockgraph.elaborate import elaborate
 from blockgraph.graph import Graph
 from blockgraph.records import dataclass
+
+if TYPE_CHECKING:  # pages and programs are loaded when there are some
+    from blockgraph.api import Program
+    from blockgraph.checking import Source
+    from blockgraph.page import Subject
 
 
 @dataclass(frozen=True)
@@ -33,13 +38,13 @@ class Subjects:
 def subjects(checked: Iterable[Checked]) -> Subjects:
     """All that can be drawn of some specs: of one with errors as much as is understood, the steps at fault marked."""
     listed = list(checked)
-    pairs = [(one, graph) for one in listed for graph in _graphs(one)]
+    pairs = [(one, graph) for one in listed for graph in graphs_of(one)]
     graphs = tuple(graph for _, graph in pairs)
     marks = faults(graphs, [finding for one in listed for finding in one.findings])
     return Subjects(graphs, tuple(one.spec.source for one, _ in pairs), marks)
 
 
-def _graphs(checked: Checked) -> list[Graph]:
+def graphs_of(checked: Checked) -> list[Graph]:
     """The graph of a spec; where a stack could not be built, also its blocks that have a step at fault."""
     spec, graph = checked.spec, checked.graph
     if graph is None:
@@ -49,3 +54,34 @@ def _graphs(checked: Checked) -> list[Graph]:
         blocks = [elaborate(replace(spec, main=name, name=name)).graph for name in spec.modules if name != spec.main]
         found += [block for block in blocks if block is not None and guilty(block)]
     return found if checked.ok else [mended(each, checked.findings, checked.line) for each in found]
+
+
+def render_html(
+    *sources: Source | Program | Checked, trace: Mapping[str, Any] | None = None, **shown: Unpack[Told]
+) -> str:
+    """One HTML page of specs side by side, with everything in it; a spec may have findings.
+
+    `trace` is a run of the first (`program.trace(x, params)`), to be gone through step by step. Raises
+    EnvironmentFailure, InputError (the trace is of another spec), SpecError (a source is no YAML or JSON).
+    """
+    from blockgraph.page import measured, page
+
+    listed = [_checked(one) for one in sources]
+    return page([subject_of(one) for one in listed], () if trace is None else measured(trace), **shown)
+
+
+def subject_of(checked: Checked) -> Subject:
+    """What a page tells of a spec."""
+    from blockgraph.page import Subject
+
+    spec = checked.spec
+    name = spec.name or spec.path
+    return Subject(name, tuple(graphs_of(checked)), checked.findings, spec.source, checked.line)
+
+
+def _checked(source: Source | Program | Checked) -> Checked:
+    from blockgraph.api import Program
+
+    if isinstance(source, Program):
+        return Checked(source.spec, source.graph, source.findings)
+    return source if isinstance(source, Checked) else check(source)

@@ -34,6 +34,7 @@ LEVELS: dict[str, float] = {
     **dict.fromkeys(("elaborate", "run", "lints", "drawing", "export", "losses", "peephole"), 5),
     "diff": 5.5,
     **dict.fromkeys(("grad", "explain"), 6),
+    "page": 6.5,
     **dict.fromkeys(("weights", "probe", "gradcheck", "sarif"), 7),
     **dict.fromkeys(("arrays", "jsonschema"), 8),
     "checking": 8.5,

@@ -371,9 +371,9 @@ def test_every_id_of_a_drawing_says_what_it_stands_for(graph: Graph) -> None:
     assert set(found.boxes) == set(re.findall(r"^ *(n\d+) \[", found.dot, re.MULTILINE))
     assert len(found.plates) == len(re.findall(r'class="plate( stack)?"', found.dot))
     for box in found.boxes.values():
-        assert (box.key is None) == (box.look == "output")
-        owner, key = box.key or (id(graph), graph.outputs[0].value)
-        assert key in graphs[owner].scopes if isinstance(key, str) else graphs[owner].producers[key]
+        assert box.key is not None
+        owner, key = box.key
+        assert key in graphs[owner].scopes if isinstance(key, str) else graphs[owner].nodes[key]
     assert found.inside.keys() == {*found.plates, *(name for name, box in found.boxes.items() if box.plate)} - {
         name for name, plate in found.plates.items() if not plate.parent
     }

@@ -14,6 +14,7 @@ from blockgraph.errors import EnvironmentFailure, Finding, Place, at, near
 
 ENDINGS: Final = {".svg": "svg", ".png": "png", ".pdf": "pdf", ".dot": "dot", ".gv": "dot"}
 MERMAID: Final = {".mmd": "mermaid"}
+PAGE: Final = {".html": "html"}
 TEXTS: Final = ("dot", "mermaid")
 
 

@@ -6,12 +6,11 @@ from collections import defaultdict
 from functools import cached_property
 
 from blockgraph.cost.bodies import Body, bodies
-from blockgraph.cost.demand import density
-from blockgraph.cost.parameters import Shared, shared_parameters, tables, weights_of
-from blockgraph.cost.tally import Counting, Tally, total, types_of
+from blockgraph.cost.nodes import NodeCosts
+from blockgraph.cost.parameters import Shared, shared_parameters
+from blockgraph.cost.tally import Counting, Tally, total
 from blockgraph.dims import Dim
 from blockgraph.graph import Graph, Node, Repeat
-from blockgraph.ops.leaf import Param
 from blockgraph.records import dataclass
 
 EQUATIONS = "equations"
@@ -127,7 +126,7 @@ class _Listing:
             if isinstance(node.op, Repeat):
                 order.setdefault((*unit[:2], node.id), []).extend(self._stack(node, node.op, unit))
             else:
-                units[unit].append(self._tally(node, unit[0]))
+                units[unit].append(self._nodes.tally(node, unit[0]))
                 order.setdefault(unit, [])
         found: list[Row] = []
         for unit, rows in sorted(order.items(), key=lambda item: item[0][0] == EQUATIONS):
@@ -147,22 +146,9 @@ class _Listing:
             block = scope.path
         return f"{block}.{EQUATIONS}" if block else EQUATIONS, EQUATIONS, -1
 
-    def _tally(self, node: Node, name: str) -> Tally:
-        graph = self.body.graph
-        assert not isinstance(node.op, Repeat)
-        if isinstance(node.op, Param):
-            return self._parameter(node, node.op)
-        work = self.counting.work(node, node.op, types_of(graph), self.body.prefix + name)
-        share = self.body.share * density(graph, self.body.demands, node.outputs, self.numbers)
-        return work if share == 1 else work.for_share(share)
-
-    def _parameter(self, node: Node, op: Param) -> Tally:
-        weights = weights_of(self.body, node, op, self._tables, self.numbers)
-        return Tally(once=weights) if op.shared else Tally(own=weights)
-
     @cached_property
-    def _tables(self) -> set[int]:
-        return tables(self.body.graph)
+    def _nodes(self) -> NodeCosts:
+        return NodeCosts(self.body, self.counting, self.numbers)
 
     def _stack(self, node: Node, op: Repeat, unit: tuple[str, str, int]) -> list[Row]:
         """A row for the stack, then for each of its bodies a row of one layer and the parts in it."""

@@ -8,11 +8,11 @@ from typing import Literal, TypedDict, Unpack
 from blockgraph.drawing.arrange import arrange
 from blockgraph.drawing.axes import Axes, Rankdir
 from blockgraph.drawing.collapse import Look, collapse
-from blockgraph.drawing.diagram import Diagram
+from blockgraph.drawing.diagram import Box, Diagram, Plate
 from blockgraph.drawing.extras import extras, total_line
 from blockgraph.drawing.faults import faults, guilty, mended
 from blockgraph.drawing.levels import Level
-from blockgraph.drawing.marking import NO_MARKS, Mark, Marks
+from blockgraph.drawing.marking import NO_MARKS, Key, Mark, Marks
 from blockgraph.drawing.mermaid import write_mermaid
 from blockgraph.drawing.program import draw, find_dot, picture
 from blockgraph.drawing.text import Label, label
@@ -90,9 +90,12 @@ def _title(graph: Graph, caption: str, params: bool) -> Label:
 
 
 __all__ = [
+    "Box",
+    "Key",
     "Level",
     "Mark",
     "Marks",
+    "Plate",
     "Rankdir",
     "Shapes",
     "ThemeName",

@@ -42,8 +42,9 @@ def collapse(graph: Graph, look: Look) -> Diagram:
     diagram = Diagram(plates=[Plate(None, graph.name, kind="figure")], layered=layered, fine=look.level == "op")
     outputs = _run(_Collapse(diagram, graph.dims, look).whole(graph))
     for port, value in zip(graph.outputs, outputs, strict=True):
-        wire = value if isinstance(value, Wire) else _made(diagram.add(Box(value)), graph, port.value)
-        diagram.add(Box(port.name, "output", inputs=(wire,)))
+        key = (id(graph), graph.producers[port.value].id)
+        wire = value if isinstance(value, Wire) else _made(diagram.add(Box(value, key=key)), graph, port.value)
+        diagram.add(Box(port.name, "output", inputs=(wire,), key=key))
     return diagram
 
 

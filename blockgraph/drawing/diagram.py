@@ -35,8 +35,8 @@ class Box:
     """One thing that is drawn: a part, an op written in an equation, an input or an output.
 
     `direct` marks an op that stands in an equation itself; only such ops may sit on a residual rail. `toll` marks what
-    stands on the residual highway. `key` says what in the graph it is drawn for; an output has none. `trunk` is the
-    operand that comes from below where the order of operands matters.
+    stands on the residual highway. `key` says what in the graph it is drawn for; an output by what makes it. `trunk` is
+    the operand that comes from below where the order of operands matters.
     """
 
     title: str

@@ -9,14 +9,15 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 from blockgraph.cli.arguments import Parser, add_level, add_rankdir
-from blockgraph.cli.pictures import MERMAID, checked_output, end, write_picture
+from blockgraph.cli.files import write_file
+from blockgraph.cli.pictures import MERMAID, PAGE, checked_output, end, write_picture
 from blockgraph.cli.terminal import Terminal
 from blockgraph.errors import BlockgraphError
 
 if TYPE_CHECKING:
     from blockgraph.cli.specs import Examined
 
-SUMMARY = "draw specs as SVG, PNG, PDF, DOT or Mermaid; several beside each other"
+SUMMARY = "draw specs as SVG, PNG, PDF, DOT, Mermaid or a page to explore; several beside each other"
 EXAMPLES = """\
   blockgraph render specs/pre_norm.yaml -o pre_norm.svg
   blockgraph render specs/pre_norm.yaml specs/post_norm.yaml -o both.png
@@ -24,6 +25,9 @@ EXAMPLES = """\
   blockgraph render specs/models/llama.yaml --level op
   blockgraph render specs/post_norm.yaml --rankdir LR
   blockgraph render specs/post_norm.yaml --highway --params --theme auto
+  blockgraph render specs/models/gpt2.yaml -o gpt2.html
+  blockgraph run specs/pre_norm.yaml --save-trace trace.npz && \
+    blockgraph render specs/pre_norm.yaml --trace trace.npz -o pre_norm.html
   blockgraph render specs/pre_norm.yaml -o - | dot -Tsvg > pre_norm.svg
 """
 TOLD: Final = ("level", "rankdir", "expand", "shapes", "numbers", "params", "highway")
@@ -32,8 +36,8 @@ TOLD: Final = ("level", "rankdir", "expand", "shapes", "numbers", "params", "hig
 def arguments(parser: Parser) -> None:
     """The specs, where the picture goes and what it shows."""
     parser.add_argument("specs", nargs="+", metavar="SPEC", help="a spec file, or - for standard input")
-    help = "the picture; its ending (.svg .png .pdf .dot .mmd) says the format; - writes DOT text to standard output "
-    help += "(default: an SVG named after the spec, in the current folder)"
+    help = "the picture; its ending (.svg .png .pdf .dot .mmd .html) says the format; - writes DOT text to standard "
+    help += "output (default: an SVG named after the spec, in the current folder)"
     parser.add_argument("-o", "--output", metavar="FILE", help=help)
     add_level(parser)
     add_rankdir(parser)
@@ -49,6 +53,8 @@ def arguments(parser: Parser) -> None:
     help = "the colours: for a light page, a dark one, whichever the reader has (auto, SVG only; else light), or in "
     help += "greys for print (default: light)"
     parser.add_argument("--theme", choices=("light", "dark", "auto", "print"), default="light", help=help)
+    help = "for .html: a run that `run --save-trace` has written, to be gone through step by step"
+    parser.add_argument("--trace", metavar="FILE.npz", help=help)
     parser.add_argument("--force", action="store_true", help="replace the file if it is there already")
 
 
@@ -57,11 +63,15 @@ def main(options: Namespace, terminal: Terminal) -> int:
     from blockgraph.cli.specs import examine, values
 
     path = options.output or _default_name(options.specs)
-    format = checked_output(path, options, MERMAID)
+    format = checked_output(path, options, {**MERMAID, **PAGE})
+    if options.trace and format != "html":
+        options.usage("--trace is for a page: name a file that ends in .html")
     examined = [examine(name, values(options.set)) for name in options.specs]
     for one in examined:
         terminal.findings(one.findings, one.lines)
     findings = [finding for one in examined for finding in one.findings]
+    if format == "html":
+        return _page(examined, path, options, terminal)
     if not any(one.checked is not None and one.checked.graph is not None for one in examined):
         return end(terminal, findings, [])
     try:
@@ -71,6 +81,29 @@ def main(options: Namespace, terminal: Terminal) -> int:
         terminal.findings(error.findings)
         return end(terminal, [*findings, *error.findings], [])
     return end(terminal, [*findings, *notes], written)
+
+
+def _page(examined: Sequence[Examined], path: str, options: Namespace, terminal: Terminal) -> int:
+    """Write the page; of a spec that could not be read it has the findings alone."""
+    from blockgraph.cli.array_files import read_arrays
+    from blockgraph.depict import subject_of
+    from blockgraph.page import Subject, measured, page
+
+    subjects = [
+        Subject(one.path, findings=one.findings, lines=one.lines) if one.checked is None else subject_of(one.checked)
+        for one in examined
+    ]
+    findings = [finding for one in examined for finding in one.findings]
+    shown: dict[str, Any] = {name: getattr(options, name) for name in TOLD}
+    try:
+        steps = measured(read_arrays(options.trace)) if options.trace else ()
+        text = page(subjects, steps, **shown)
+        write_file(path, lambda file: file.write(text.encode()), options.force)
+    except BlockgraphError as error:
+        terminal.findings(error.findings)
+        return end(terminal, [*findings, *error.findings], [])
+    terminal.words(f"wrote {terminal.console.shown(path)}\n")
+    return end(terminal, findings, [path])
 
 
 def _default_name(names: Sequence[str]) -> str:
