@@ -113,7 +113,7 @@ def test_contenders_that_compute_something_else_are_refused(tmp_path: Path) -> N
 
     turns.same([Fixed("one", None, figures=[1.0, 2.0]), Fixed("two", None, figures=[1.0, 2.0001])], tmp_path)
     with pytest.raises(AssertionError, match="other: y"):
-        turns.same([Fixed("one", None, figures=[1.0, 2.0]), Fixed("other", None, figures=[1.0, 2.1])], tmp_path)
+        turns.same([Fixed("one", None, figures=[1.0, 2.0]), Fixed("other", None, figures=[1.0, 2.001])], tmp_path)
 
 
 def test_workers_run_without_what_forces_a_kernel_on_the_blas(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,9 +31,12 @@ def gpt(case: Case, params: Arrays) -> Work:
         with torch.inference_mode():
             return run(x)[1].numpy()
 
-    def both(x: Any, dy: Any) -> Any:
+    def forget(x: Any) -> None:
         for weights in p.values():
             weights.grad = None
+
+    def both(x: Any, dy: Any) -> Any:
+        forget(x)
         given, y = run(x)
         if case.layers:
             torch.nn.functional.cross_entropy(y.flatten(0, 1), torch.from_numpy(dy).flatten()).backward()
@@ -45,7 +48,7 @@ def gpt(case: Case, params: Arrays) -> Work:
         found = {} if case.layers else {"x": given.grad.numpy()}
         return found | _unfused({name: one.grad for name, one in p.items()})
 
-    return Work(both, named=named) if case.backward else Work(forward)
+    return Work(both, forget, named=named) if case.backward else Work(forward)
 
 
 def _weights(params: Arrays, learn: bool) -> dict[str, Any]:
