@@ -10,7 +10,7 @@ import pytest
 import blockgraph as bg
 from blockgraph.diff import diff
 from blockgraph.diff.marks import marks
-from blockgraph.drawing import faults, measure, mended, to_dot
+from blockgraph.drawing import ThemeName, faults, measure, mended, to_dot
 from blockgraph.drawing.marking import CLASSES, COLOURS, LINES, SHOWN
 from blockgraph.graph import Graph
 from tests.test_diff_fingerprint import ROOT
@@ -36,16 +36,16 @@ def graph(name: str) -> Graph:
 
 
 @cache
-def difference(left: str, right: str) -> str:
+def difference(left: str, right: str, theme: ThemeName = "light") -> str:
     one, other = graph(left), graph(right)
-    return to_dot([one, other], marks=marks(diff(one, other)))
+    return to_dot([one, other], marks=marks(diff(one, other)), theme=theme)
 
 
-def faulty(text: str) -> str:
+def faulty(text: str, theme: ThemeName = "light") -> str:
     checked = bg.check(text)
     assert checked.graph is not None
     found = mended(checked.graph, checked.findings, lambda _, number: text.splitlines()[number - 1])
-    return to_dot([found], marks=faults([found], checked.findings))
+    return to_dot([found], marks=faults([found], checked.findings), theme=theme)
 
 
 FIGURES = [pytest.param(difference, pair, id=" ".join(pair)) for pair in PAIRS]

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import partial
 from itertools import combinations
 from math import atan2, cos, exp, hypot, log, pi, sin, sqrt
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-import blockgraph as bg
 from blockgraph.drawing import adaptive, draw, find_dot, to_dot
 from blockgraph.drawing.themes import DARK, FILLS, LIGHT, PRINT, THEMES, Theme
 from tests.test_cli import ROOT, Run, run
-from tests.test_diff_figure import difference, faulty
-from tests.test_render_faults import ADD
+from tests.test_diff_figure import difference, faulty, graph
+from tests.test_render_faults import ADD, INPUT, STACK
 
 __all__ = ["run"]
 
@@ -58,6 +60,10 @@ def linear(colour: str) -> tuple[float, ...]:
     """Linear sRGB of `#RRGGBB`."""
     parts = [int(NAMED.get(colour, colour)[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     return tuple(part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+
+
+def plain(name: str, theme: Any, **options: Any) -> str:
+    return to_dot([graph(name)], theme=theme, **options)
 
 
 def contrast(one: str, other: str) -> float:
@@ -183,20 +189,49 @@ def texts(svg: str) -> list[tuple[str, str, set[str]]]:
     return found
 
 
+TOLD = {"shapes": "all", "numbers": True, "params": True, "highway": True}
+FIGURES: dict[str, Callable[[Any], str]] = {
+    **{name: partial(plain, name) for name in SPECS},
+    **{f"{name}, all told": partial(plain, name, **TOLD) for name in ("deepnorm", "models/t5", "models/mixtral")},
+    "a cycle of layers": partial(plain, "models/gemma2"),
+    "an own mixer": partial(plain, "custom_mixer"),
+    "level block": partial(plain, "models/llama", level="block"),
+    "level op": partial(plain, "models/gemma2", level="op", **TOLD),
+    "to the right": partial(plain, "models/gpt2", rankdir="LR", **TOLD),
+    "added and removed": lambda theme: difference("pre_norm", "post_norm", theme),
+    "changed": lambda theme: difference("models/gpt2", "models/llama", theme),
+    "a sum at fault": lambda theme: faulty(ADD, theme),
+    "a stack at fault": lambda theme: faulty(STACK, theme),
+    "a call at fault": lambda theme: faulty(INPUT, theme),
+}
+
+
 def pictures(theme: str) -> list[str]:
-    graphs = [bg.check(ROOT / "specs" / f"{name}.yaml").graph for name in SPECS]
-    return [to_dot([graph], theme=theme) for graph in graphs if graph is not None]  # type: ignore[arg-type]
+    return [FIGURES[name](theme) for name in SPECS]
 
 
 @drawing
+@pytest.mark.parametrize("name", FIGURES)
 @pytest.mark.parametrize("theme", [*THEMES, "auto"])
-def test_every_text_of_a_picture_has_a_contrast_of_seven_to_one(theme: str) -> None:
-    for dot in pictures("light" if theme == "auto" else theme):
-        svg = draw(dot, "svg")
-        found = texts((adaptive(svg) if theme == "auto" else svg).decode())
-        assert len({text for text, _, _ in found}) >= 1
-        assert {name for _, _, css in found for name in css} >= {"op", "figure", "io", "edge"}
-        assert [(css, text, page) for text, page, css in found if contrast(text, page) < 7] == []
+def test_every_text_of_a_picture_has_a_contrast_of_seven_to_one(theme: str, name: str) -> None:
+    svg = draw(FIGURES[name]("light" if theme == "auto" else theme), "svg")
+    svg = adaptive(svg) if theme == "auto" else svg
+    found = texts(svg.decode())
+    assert len(found) >= svg.count(b"<text ") >= 5
+    assert {css for _, _, around in found for css in around} >= {"op", "figure", "io", "edge"}
+    assert [(css, text, page) for text, page, css in found if contrast(text, page) < 7] == []
+
+
+@drawing
+def test_the_figures_whose_text_is_looked_at_have_every_class_that_text_can_stand_in() -> None:
+    seen: set[str] = set()
+    for name in FIGURES:
+        seen |= {css for _, _, around in texts(draw(FIGURES[name]("light"), "svg").decode()) for css in around}
+    written = {css for name in FIGURES for css in re.findall(r'class="([^"]*)"', FIGURES[name]("light"))}
+    told = {css for one in written for css in one.split()} - {"graph", "tap", "corner", "port"}
+    wires = {"flow", "residual", "rail", "highway", "back"}  # wires that have no words, and the frame behind a stack
+    assert told - seen <= wires
+    assert seen >= {"plate", "stack", "added", "removed", "changed", "guilty", "toll", "scale", "operator"} | set(FILLS)
 
 
 @drawing
