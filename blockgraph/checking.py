@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from blockgraph.display import Displayed
-from blockgraph.elaborate import elaborate
+from blockgraph.elaborate import Elaborated, elaborate
 from blockgraph.errors import Finding, in_file_order
 from blockgraph.graph import Graph
 from blockgraph.lints import lint
@@ -51,11 +51,22 @@ def check(source: Source, **values: Any) -> Checked:
     with _without_collector():
         spec = _spec(source, values)
         result = elaborate(spec)
-        findings = result.findings
+        findings = in_file_order((*result.findings, *_of_checkpoint(spec, result)))
         failed = any(finding.severity == "error" for finding in findings)
-        if result.graph is not None:
-            findings = in_file_order((*findings, *lint(result.graph, None if failed else spec)))
+        if result.graph is not None and not any(module.unread for module in spec.modules.values()):
+            hints = lint(result.graph, None if failed else spec, result.others, not result.lost)
+            findings = in_file_order((*findings, *hints))
         return Checked(spec, result.graph, suppressed(spec.document, findings))
+
+
+def _of_checkpoint(spec: Spec, result: Elaborated) -> tuple[Finding, ...]:
+    """What is wrong with `checkpoint:`; names of parameters are compared where there is no other fault."""
+    if not spec.checkpoint:
+        return ()
+    from blockgraph.weights.mapping import findings
+
+    failed = any(finding.severity == "error" for finding in result.findings)
+    return findings(spec, None if failed else result.graph, result.unknown_names)
 
 
 def _spec(source: Source, values: Mapping[str, Any]) -> Spec:

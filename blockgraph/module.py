@@ -59,13 +59,15 @@ class ParamDecl:
 class PartDecl:
     """A named part: a kind with options, still as written; `path` is where its options stand.
 
-    The kind is empty after a finding: the part takes anything and gives unknown values.
+    The kind is empty after a finding: the part takes anything and gives unknown values. With a `guessed` one, or with
+    a key that may mean anything, a call that does not fit may fit what is meant.
     """
 
     name: str
     kind: str
     options: dict[str, Any]
     path: SpecPath
+    guessed: bool = False
 
     def option(self, name: str) -> SpecPath:
         """Where an option stands."""
@@ -120,6 +122,7 @@ class Report:
 
     findings: list[Finding] = field(default_factory=list)
     seen: set[tuple[str, str, str, tuple[int, int]]] = field(default_factory=set)
+    unknown_names: set[str] = field(default_factory=set)
 
     def add(
         self,
@@ -131,10 +134,15 @@ class Report:
         label: str = "",
         related: tuple[Related, ...] = (),
         severity: Severity = "error",
+        cause: tuple[str, Place] | None = None,
     ) -> None:
-        """Report one finding."""
+        """Report one finding. `cause` is what is wrong, and where, if the words and the place are those of a use."""
         finding = Finding(code, message, place, help, label, related, severity)
-        key = (code, message, place.path, place.start)
+        key = (
+            (code, message, place.path, place.start)
+            if cause is None
+            else (code, cause[0], cause[1].path, cause[1].start)
+        )
         if key not in self.seen:
             self.seen.add(key)
             self.findings.append(finding)

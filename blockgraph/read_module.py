@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from blockgraph.equation import parse_equations, parse_expression
-from blockgraph.errors import Place, Related, SpecPath
+from blockgraph.errors import Place, Related, SpecPath, near
 from blockgraph.module import InputDecl, Line, ParamDecl, PartDecl, Report, SizeText
 from blockgraph.op import DType
 from blockgraph.records import dataclass
@@ -140,15 +140,24 @@ def split_use(
     if not isinstance(value, dict) or not value:
         report.wrong_value("a kind", value, document.value(path), "for example {kind: linear, out: C}")
         return None
-    kind = value.get("kind")
-    if not isinstance(kind, str):
-        wrong = "type" in value and "kind" not in value
-        help = "write `kind` instead of `type`" if wrong else "add `kind: ...`"
-        report.add("BG021", f"`kind` is required for {owner}", document.key((*path, "type") if wrong else path), help)
-        if not (wrong and isinstance(value["type"], str)):
+    key = "kind"
+    if not isinstance(value.get(key), str):
+        slip = None if key in value else next((one for one in value if one == "type" or near(one, ("kind",))), None)
+        cause = ("kind", document.value(path))  # the same for every use of an anchor
+        if slip is None:
+            message = f"`kind` is required for {owner}"
+            report.add("BG021", message, document.key(path), "add `kind: ...`", cause=cause)
+        elif slip == "type":
+            help = "write `kind` instead of `type`"
+            message = f"`kind` is required for {owner}"
+            report.add("BG021", message, document.key((*path, slip)), help, cause=cause)
+        else:
+            message = f"unknown key `{slip}` in {owner}"
+            report.add("BG020", message, document.key((*path, slip)), "did you mean `kind`?", cause=cause)
+        if slip is None or not isinstance(value[slip], str):
             return None
-        kind = value["type"]
-    return kind, {key: one for key, one in value.items() if key not in ("kind", "type")}
+        key = slip
+    return value[key], {one: option for one, option in value.items() if one != key}
 
 
 def read_part(name: str, value: Any, path: SpecPath, document: Document, report: Report) -> PartDecl:

@@ -215,40 +215,73 @@ def validate(
 ) -> M | None:
     """`data` as a `model`, every fault reported once. A bad key counts as absent; None if a needed one is missing.
 
-    A needed key that is only misspelt is told as misspelt. `also` are further keys to guess from.
+    An unknown key that is near one which is not there is read as that one, and one that is near none may be what is
+    missing. `also` are further keys to guess from.
     """
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        faults = error.errors(include_url=False)
-    bad = {str(fault["loc"][0]) if fault["loc"] else "" for fault in faults}
-    missing = {str(fault["loc"][0]) for fault in faults if fault["type"] == "missing"}
+    read, told = dict(data), set[str]()
     choices = [*key_names(model), *also]
-    slips = {near(key, choices) for key in bad if key in data}
-    for fault in faults:
-        key = str(fault["loc"][0]) if fault["loc"] else ""
-        if key not in missing or key not in slips:
-            _report(fault, key, choices, (*path, key), document, report, owner)
-    if missing:
-        return None
-    rest = {key: value for key, value in data.items() if key not in bad}
-    needed = {field.alias or name for name, field in model.model_fields.items() if field.is_required()}
-    return model.model_validate(rest) if needed <= rest.keys() else None
+    while True:
+        try:
+            return model.model_validate(read)
+        except ValidationError as error:
+            faults = {str(fault["loc"][0]) if fault["loc"] else "": fault for fault in error.errors(include_url=False)}
+        missing = {key for key, fault in faults.items() if fault["type"] == "missing"}
+        unknown = [key for key, fault in faults.items() if fault["type"] == "extra_forbidden"]
+        slips = _slips(unknown, read, model, choices)
+        missing -= set(slips.values())
+        stranger = next((key for key in unknown if near(key, choices) is None), None)
+        lost = sorted(missing - told)
+        for key, fault in faults.items():
+            if key == stranger and lost:
+                message = f"unknown key `{key}` in {owner}"
+                report.add("BG020", message, document.key((*path, key)), _is_it(lost))
+            elif fault["type"] != "missing" or (key in lost and stranger is None):
+                _report(fault, key, choices, (*path, key), document, report, owner)
+        if missing:
+            return None
+        told |= faults.keys()
+        for key in faults.keys() & read.keys():
+            value = read.pop(key)
+            if key in slips:
+                read[slips[key]] = value
+                document.read_as(path, key, slips[key])
+
+
+def _is_it(lost: list[str]) -> str:
+    """Help for an unknown key where one that is needed is missing."""
+    names = " and ".join(f"`{name}`" for name in lost)
+    return f"{names} {'is' if len(lost) == 1 else 'are'} required and missing: write it as that, or leave this out"
+
+
+def _slips(
+    unknown: Iterable[str], data: Mapping[str, Any], model: type[BaseModel], choices: Iterable[str]
+) -> dict[str, str]:
+    """Which unknown keys are read as which of the model's own."""
+    found: dict[str, str] = {}
+    for key in unknown:
+        meant = near(key, choices)
+        if meant in key_names(model) and meant not in data and meant not in found.values():
+            found[key] = meant
+    return found
 
 
 def misread(read: BaseModel, data: Mapping[str, Any]) -> frozenset[str]:
-    """The keys that `data` meant and `read` lacks: those told to be wrong, an unknown one as what it misspells."""
+    """The keys that are not in `read` although they seem to be meant: those of a wrong value.
+
+    An unknown key that is near none may have meant any that is absent.
+    """
     given = {type(read).model_fields[name].alias or name for name in read.model_fields_set}
-    names = [name for name in key_names(type(read)) if name not in given]
-    lost = [str(key) for key in data if key not in given]
-    return frozenset(key if key in names else near(key, names) or key for key in lost)
+    names = key_names(type(read))
+    meant = {near(str(key), names) or "" for key in data if key not in given} - given
+    return frozenset(names if "" in meant else meant) - given
 
 
 def _report(
     fault: Any, key: str, choices: list[str], path: SpecPath, document: Document, report: Report, owner: str
 ) -> None:
     if fault["type"] == "missing":
-        report.add("BG021", f"`{key}` is required for {owner}", document.key(path), f"add `{key}: ...`")
+        cause = (key, document.value(path[:-1]))  # the same for every use of an anchor
+        report.add("BG021", f"`{key}` is required for {owner}", document.key(path), f"add `{key}: ...`", cause=cause)
     elif fault["type"] == "extra_forbidden":
         report.add("BG020", f"unknown key `{key}` in {owner}", document.key(path), suggestion(key, choices))
     else:

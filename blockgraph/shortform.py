@@ -10,7 +10,7 @@ from dataclasses import field
 from typing import Any
 
 from blockgraph.equation import parse_equations
-from blockgraph.errors import Place, SpecPath
+from blockgraph.errors import Place, SpecPath, near
 from blockgraph.module import Line, ParamDecl, PartDecl, Report
 from blockgraph.origins import Span, origins
 from blockgraph.placement import (
@@ -28,9 +28,10 @@ from blockgraph.placement import (
 )
 from blockgraph.read_module import Names, article, read_equations, read_params, read_part
 from blockgraph.records import dataclass
-from blockgraph.schema import GroupKeys, ModuleKeys, PlacementKeys, Wiring, suggestion, validate
+from blockgraph.schema import GroupKeys, ModuleKeys, PlacementKeys, Wiring, misread, suggestion, validate
 from blockgraph.source import Document
 from blockgraph.sublayer import Sublayer, read_sublayer
+from blockgraph.syntax import Unread
 
 
 @dataclass(slots=True)
@@ -153,6 +154,8 @@ class ShortForm:
                 name for name in ("h", "normed", "shared") if name != self.stream and name not in self.names.known
             ),
         )
+        if residual == "normed" and "input" not in places[0] and self._lost:
+            return
         if residual == "normed" and "input" not in places[0]:
             help = "use a placement with an input norm, or leave `residual` out"
             self.report.add(
@@ -160,7 +163,7 @@ class ShortForm:
             )
             self._lost = True
             return
-        if shared and "input" not in places[0]:
+        if shared and "input" not in places[0] and not self._lost:
             self.report.add("BG033", "`norms: shared` has no effect without an input norm", self._key(path, "norms"))
         self.normed |= residual == "normed"
         self._norms_and_parts(group, sublayers, keys)
@@ -216,7 +219,7 @@ class ShortForm:
                 where = path if self.document.has((*path, NORM)) else self.path
                 self._share_or_add(read_part(name, owner.norm, (*where, NORM), self.document, self.report))
                 return
-        if not self._lost and not (self.unread | sublayer.unread) & {NORM, "placement"}:
+        if not self._lost and not self.unread & {NORM, "placement"}:
             help = "add `norm: layer_norm` (or another norm) to the block, or `placement: none`"
             message = "this placement needs a norm, and none is given"
             self.report.add("BG021", message, self.document.key(self.path), help)
@@ -236,7 +239,7 @@ class ShortForm:
     def _sublayer(self, entry: Any, path: SpecPath) -> Sublayer | None:
         found = read_sublayer(entry, path, self._count + 1, self.names, self.document, self.report)
         self._count += found is not None
-        self._lost |= found is None or "with" in found.unread
+        self._lost |= found is None or not found.whole
         return found
 
     def _chosen(self, option: str, keys: Wiring) -> Any:
@@ -276,6 +279,7 @@ class ShortForm:
         if keys is None:
             self._lost = True
             return
+        self.unread |= misread(keys, data)
         inner = (*path, "equations") if isinstance(value, dict) else path
         first = sublayer.number == 1 or own is not None
         checked = read_equations(keys.equations, inner, self.document, self.report if first else Report())
@@ -307,7 +311,12 @@ class ShortForm:
             name = renamed[param.name]
             if self.names.declare(name, "parameter", param.path):
                 self.params.append(ParamDecl(name, param.dims, param.init, param.frozen, param.path))
-        uses_norm = any(NORM in names_used(line.equation.text) for line in written)
+        names = {name for line in written for name in names_used(line.equation.text)}
+        uses_norm = NORM in names
+        if any(isinstance(line.equation.expr, Unread) for line in written):
+            self.unread |= {"placement"}
+        if not uses_norm and near(NORM, names):
+            self._used |= {(*sublayer.path, NORM), (*self.path, NORM)}  # a misspelt call of it is told elsewhere
         if uses_norm and NORM not in renamed:
             renamed[NORM] = f"norm{number}"
             self._norm(renamed[NORM], sublayer, sublayer.keys)

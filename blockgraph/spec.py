@@ -239,9 +239,8 @@ class _ModuleReader:
         self.document, self.report = loader.document, loader.report
         self.name, self.keys, self.path = name, keys, path
         self.names = Names(self.document, self.report, dict(shared.known))
-        told_nothing = keys.sublayers is None and keys.equations is None
-        strange = bool(unread - ModuleKeys.model_fields.keys())  # it may have been meant to say what to compute
-        self.unread = unread | (CONTENT if told_nothing and strange else frozenset())
+        says = keys.sublayers is not None or keys.equations is not None
+        self.unread = unread - CONTENT if says else unread
 
     def read(self) -> Module:
         """The module, as far as it can be read."""
@@ -278,7 +277,8 @@ class _ModuleReader:
         path = (*self.path, "inputs")
         if self.keys.inputs is None:
             dims, _ = sizes(DEFAULT_INPUT, path, self.document, self.report)
-            inputs: tuple[InputDecl, ...] = (InputDecl("x", dims, path=path),) if "inputs" not in self.unread else ()
+            lost = self.document.has(path)  # it has no default then, and its names are not known
+            inputs: tuple[InputDecl, ...] = () if lost else (InputDecl("x", dims, path=path),)
         else:
             inputs = tuple(read_inputs(self.keys.inputs, path, self.document, self.report))
         for one in inputs:

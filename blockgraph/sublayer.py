@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from blockgraph.errors import SpecPath, near
+from blockgraph.kind import find_kind
 from blockgraph.module import PartDecl, Report
 from blockgraph.read_module import Names, is_name, split_use
 from blockgraph.records import dataclass
-from blockgraph.schema import WIRING_KEYS, SublayerKeys, validate
+from blockgraph.schema import WIRING_KEYS, SublayerKeys, key_names, misread, validate
 from blockgraph.source import Document
 
 
@@ -17,7 +18,7 @@ from blockgraph.source import Document
 class Sublayer:
     """A sublayer: its part, its number in the block, its own wiring, and the values it is passed by input.
 
-    `unread` are the wiring keys that seem to be meant by keys which are none, and `with` if it has a fault.
+    `whole` says that all of its wiring could be read.
     """
 
     part: str
@@ -26,7 +27,7 @@ class Sublayer:
     passed: Mapping[str, str]
     decl: PartDecl
     path: SpecPath
-    unread: frozenset[str] = frozenset()
+    whole: bool = True
 
 
 def read_sublayer(
@@ -37,6 +38,7 @@ def read_sublayer(
     if use is None:
         return None
     kind, options = use
+    options = _wiring_mended(kind, options, path, document, report)
     wiring = {"kind": kind, **{key: value for key, value in options.items() if key in WIRING_KEYS}}
     keys = validate(SublayerKeys, wiring, path, document, report, f"`{kind}`")
     if keys is None:
@@ -47,9 +49,40 @@ def read_sublayer(
         return None
     rest = {key: value for key, value in options.items() if key not in WIRING_KEYS}
     passed, whole = _passed(keys.with_, (*path, "with"), document, report)
-    unread = {meant for key in rest if (meant := near(str(key), WIRING_KEYS)) is not None}
-    unread |= set() if whole else {"with"}
-    return Sublayer(name, number, keys, passed, PartDecl(name, kind, rest, path), path, frozenset(unread))
+    strange = _is_strange(kind, rest)
+    whole = whole and not misread(keys, wiring) and not strange
+    return Sublayer(name, number, keys, passed, PartDecl(name, kind, rest, path, guessed=strange), path, whole)
+
+
+def _own_keys(kind: str) -> list[str]:
+    """The options of a built-in kind."""
+    model = find_kind(kind)
+    return [] if model is None else key_names(model)
+
+
+def _is_strange(kind: str, options: dict[str, Any]) -> bool:
+    """Whether an option is near nothing that may stand there, so that it may be meant as anything."""
+    choices = (*_own_keys(kind), *WIRING_KEYS)
+    return find_kind(kind) is not None and any(near(key, choices) is None for key in options)
+
+
+def _wiring_mended(
+    kind: str, options: dict[str, Any], path: SpecPath, document: Document, report: Report
+) -> dict[str, Any]:
+    """The options with each wiring key that is misspelt, and that is none of the kind's own, read as what it means."""
+    own = _own_keys(kind)
+    if not own:
+        return options
+    read: dict[str, Any] = {}
+    for key, value in options.items():
+        meant = key if key in WIRING_KEYS or near(key, own) else near(key, WIRING_KEYS)
+        if meant is None or meant == key or meant in options:
+            read[key] = value
+            continue
+        report.add("BG020", f"unknown key `{key}` in `{kind}`", document.key((*path, key)), f"did you mean `{meant}`?")
+        document.read_as(path, key, meant)
+        read[meant] = value
+    return read
 
 
 def _passed(given: Any, path: SpecPath, document: Document, report: Report) -> tuple[dict[str, str], bool]:

@@ -5,7 +5,8 @@ A fault costs one finding: its value is unknown from there on, and the unknown s
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import field, replace
 
 from blockgraph.dims import Dim
 from blockgraph.elaborate.body import MAX_NESTING, MAX_NODES, Body, Session, TooDeep, TooLarge
@@ -26,10 +27,17 @@ from blockgraph.syntax import Name, walk
 
 @dataclass(frozen=True)
 class Elaborated:
-    """The graph of the main module, and everything found on the way. None when there is no main module."""
+    """The graph of the main module, and everything found on the way. None when there is no main module.
+
+    `others` are the blocks that it does not call. `lost` says that some value is unknown, after a finding;
+    `unknown_names` are those told to stand for nothing.
+    """
 
     graph: Graph | None
     findings: tuple[Finding, ...]
+    others: Mapping[str, Graph] = field(default_factory=dict)
+    lost: bool = False
+    unknown_names: frozenset[str] = frozenset()
 
 
 def elaborate(spec: Spec) -> Elaborated:
@@ -37,28 +45,34 @@ def elaborate(spec: Spec) -> Elaborated:
     load_ops()
     report = Report(list(spec.findings))
     session = Session(spec, report, build(spec, report))
+    others: dict[str, Graph] = {}
     try:
-        graph = open_module(session, spec.modules[spec.main])[0] if spec.main in spec.modules else None
-        called = session.called | {spec.main}
+        unsure = "model" in spec.unread  # what is taken for the main module may be a block of it
+        graph = open_module(session, spec.modules[spec.main], unsure)[0] if spec.main in spec.modules else None
         for name, module in spec.modules.items():
-            if name not in called:
-                open_module(session, module)
+            if name not in session.called and name != spec.main:  # it may be meant for a stack
+                others[name] = open_module(session, module, in_stack=True)[0]
         kept = session.conditions.check(session.env.numbers, report, session.repeats)
     except TooLarge as large:
         place = large.place or spec.document.value(())
         report.add(
             "BG018", f"the graph has more than {MAX_NODES} distinct steps", place, "repeat a block with a stack instead"
         )
-        return Elaborated(None, report.in_order)
+        return Elaborated(None, _told(spec, report))
     except TooDeep as deep:
         message = f"blocks stand in blocks more than {MAX_NESTING} deep"
         report.add("BG018", message, deep.place, "write some of them as parts of one block, or repeat one with a stack")
-        return Elaborated(None, report.in_order)
+        return Elaborated(None, _told(spec, report))
     report_unused(spec, report)
     if graph is not None:
         graph = replace(graph, conditions=kept)
         report_free_sizes(spec, graph, report)
-    return Elaborated(graph, report.in_order)
+    return Elaborated(graph, _told(spec, report), others, session.lost, frozenset(report.unknown_names))
+
+
+def _told(spec: Spec, report: Report) -> tuple[Finding, ...]:
+    """The findings in file order, but for those of a value whose key has one."""
+    return tuple(one for one in report.in_order if not spec.document.doubts(one.place))
 
 
 def open_module(session: Session, module: Module, in_stack: bool = False) -> tuple[Graph, ModuleInstance]:

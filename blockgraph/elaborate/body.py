@@ -44,7 +44,10 @@ class TooDeep(Exception):
 
 @dataclass(slots=True)
 class Session:
-    """One elaboration of a spec: what all bodies share."""
+    """One elaboration of a spec: what all bodies share.
+
+    `called` are the blocks that were worked out for known arguments; `lost` says that some value is unknown.
+    """
 
     spec: Spec
     report: Report
@@ -54,6 +57,7 @@ class Session:
     open_blocks: list[str] = field(default_factory=list)
     called: set[str] = field(default_factory=set)
     nodes: int = 0
+    lost: bool = False
 
     def add(
         self, code: str, message: str, place: Place, help: str = "", label: str = "", related: Iterable[Related] = ()
@@ -97,6 +101,7 @@ class Body:
 
     def unknown(self, what: str = "", *values: Ref) -> Ref:
         """A value of unknown shape, in place of one that has a finding."""
+        self.session.lost = True
         return Ref(self.builder.append(Unknown(what), (ref.value for ref in values), (Type(None),))[0])
 
     def type(self, ref: Ref) -> Type:

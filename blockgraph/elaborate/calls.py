@@ -39,9 +39,7 @@ def functions() -> dict[str, type[Op]]:
 
 def bind(node: Call, items: tuple[Any, ...]) -> Bound:
     """The op that a call means. Raises Fault."""
-    op = functions().get(node.name)
-    if op is None:
-        raise Fault("BG026", f"unknown function `{node.name}`", node, _suggest(node.name))
+    op = functions()[node.name]
     signature = signature_of(op)
     given: dict[str, tuple[Expr, Any]] = {}
     rest: list[Operand] = []
@@ -189,7 +187,8 @@ def _counted(names: Sequence[str]) -> str:
     return f"{len(names)} argument{'s' if len(names) != 1 else ''} by position"
 
 
-def _suggest(name: str) -> str:
+def nearest_function(name: str) -> str:
+    """Help for a function that does not exist."""
     found = near(name, functions())
     return f"did you mean `{found}`?" if found else "a part of this name is not declared, and no function has it"
 

@@ -108,6 +108,8 @@ class Env:
         try:
             return evaluate(expr, lambda node, items: fold(node, items, self.name))  # type: ignore[no-any-return]
         except Fault as fault:
+            if self.is_told(fault):
+                return UNKNOWN
             at = fault.expr or expr
             place = self.spec.document.within(path, at.start, at.end)
             message = fault.message
@@ -115,6 +117,13 @@ class Env:
                 message = f"{expected} expected, and `{expr.name}` is no name of this file"
             self.report.add(fault.code, message, place, fault.help)
             return UNKNOWN
+
+    def is_told(self, fault: Fault) -> bool:
+        """Whether this is a name of nothing that was told before: a name of the file is told once."""
+        name = fault.expr.name if isinstance(fault.expr, Name) and fault.message.startswith("unknown name") else None
+        known = name in self.report.unknown_names
+        self.report.unknown_names |= {name} if name is not None else set()
+        return known
 
     def size(self, text: SizeText) -> Dim | None:
         """A size as written in a shape, where a 1 may stretch; None after its finding."""

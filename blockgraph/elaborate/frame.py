@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from blockgraph.dims import Dim
 from blockgraph.elaborate.body import Body
-from blockgraph.elaborate.calls import Bound, Operand, bind, functions, operator, refusal, subscript_items
+from blockgraph.elaborate.calls import (
+    Bound,
+    Operand,
+    bind,
+    functions,
+    nearest_function,
+    operator,
+    refusal,
+    subscript_items,
+)
 from blockgraph.elaborate.items import UNKNOWN, Cut, Fault, Item, Ref, describe, evaluate, fold, known_numbers, real
 from blockgraph.elaborate.misfits import explain_misfit, pattern_fault
 from blockgraph.errors import Place, SpecPath, near
@@ -41,6 +50,15 @@ if TYPE_CHECKING:
 SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "power": "**", "matmul": "@", "compare": "<"}
 
 
+class UnknownName(Fault):
+    """A name that stands for nothing; told once in a module, however often it is used."""
+
+    def __init__(self, name: str, code: str, message: str, expr: Expr, help: str) -> None:
+        """The name, and what is told."""
+        self.name = name
+        super().__init__(code, message, expr, help)
+
+
 @dataclass(frozen=True, slots=True)
 class Outs:
     """The several results of one call."""
@@ -50,7 +68,11 @@ class Outs:
 
 @dataclass(slots=True)
 class Frame:
-    """The names that the equations of one call see. `key` is its scope; `own` its depth below the main module."""
+    """The names that the equations of one call see. `key` is its scope; `own` its depth below the main module.
+
+    `unread` are the keys of its module that could not be read, `told` the names already told to be unknown. It is
+    `unsure` of what was called once an equation could not be read.
+    """
 
     body: Body
     key: str
@@ -64,6 +86,9 @@ class Frame:
     versions: Counter[str] = field(default_factory=Counter)
     line: Line | None = None
     options_at: SpecPath | None = None
+    unread: frozenset[str] = frozenset()
+    told: set[str] = field(default_factory=set)
+    unsure: bool = False
 
     def run(self, lines: tuple[Line, ...]) -> None:
         """Run the equations in order; each fault is reported and its value is unknown from there on."""
@@ -147,7 +172,12 @@ class Frame:
             return self.body.unknown() if self._follows(fault, node, items) else self._fault(fault, node)
 
     def _follows(self, fault: Fault, node: Expr, items: tuple[Any, ...]) -> bool:
-        """Whether what is complained about is an operand that is unknown, whose own finding is already there."""
+        """Whether it was told already: of an operand that is unknown, or of the same unknown name."""
+        if isinstance(fault, UnknownName):
+            known, self.unsure = fault.name in self.told, True
+            self.told.add(fault.name)
+            self.body.session.report.unknown_names.add(fault.name)
+            return known
         found = [item for one, item in zip(children(node), items, strict=False) if one is fault.expr]
         return any(self._is_lost(item) for item in found)
 
@@ -175,6 +205,7 @@ class Frame:
             case Attr():
                 return self._attribute(node)
             case Unread():
+                self.unsure = True
                 return self.body.unknown()
             case Transpose():
                 return self._operation(OPS["transpose"](), node, (node.base,), items)
@@ -204,7 +235,7 @@ class Frame:
                 raise
             found = near(node.name, (*self.values, *self.param_names, *self.parts))
             help = f"did you mean `{found}`?" if found else self._available(fault.help)
-            raise Fault("BG025", fault.message, node, help) from None
+            raise UnknownName(node.name, "BG025", fault.message, node, help) from None
 
     def _available(self, otherwise: str) -> str:
         if otherwise.startswith("did you mean"):
@@ -213,10 +244,12 @@ class Frame:
 
     def _attribute(self, node: Attr) -> Ref:
         part = self.parts.get(node.base.name)
+        if (part is None and "parts" in self.unread) or (part is not None and not part.calls and self.unsure):
+            return self.body.unknown()  # it may be what could not be read, or be called there
         if part is None:
             found = near(node.base.name, self.parts)
             help = f"did you mean `{found}`?" if found else "only a part has parameters"
-            raise Fault("BG025", f"unknown part `{node.base.name}`", node.base, help)
+            raise UnknownName(node.base.name, "BG025", f"unknown part `{node.base.name}`", node.base, help)
         return part.parameter(node.name, node)
 
     def _subscript(self, node: Subscript, items: tuple[Any, ...]) -> Ref:
@@ -240,8 +273,12 @@ class Frame:
             return fold(node, items, self.symbol)
         if known_numbers(items) and items and not node.named and node.name in FUNCTIONS:
             return fold(node, items, self.symbol)
-        if node.name not in functions() and (found := near(node.name, self.parts)) is not None:
-            raise Fault("BG026", f"unknown function `{node.name}`", node, f"did you mean the part `{found}`?")
+        if node.name not in functions():
+            if "parts" in self.unread:
+                return self.body.unknown(node.name)
+            found = near(node.name, self.parts)
+            help = f"did you mean the part `{found}`?" if found else nearest_function(node.name)
+            raise UnknownName(node.name, "BG026", f"unknown function `{node.name}`", node, help)
         bound = bind(node, items)
         wrong = refusal(bound)
         if wrong is not None:

@@ -19,6 +19,8 @@ from blockgraph.spec import Spec
 
 def report_free_sizes(spec: Spec, graph: Graph, report: Report) -> None:
     """Report each free symbol in what stays from call to call, where it is met first, and each that no input tells."""
+    if "dims" in spec.unread:
+        return
     known = spec.dims.keys() | graph.dims.keys()
     told: set[str] = set()
     for name, dims, place in _fixed(graph):

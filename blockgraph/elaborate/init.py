@@ -41,8 +41,9 @@ class Init:
             return _read(_word(expr, env), env.name)
         except Fault as fault:
             at = fault.expr or Expr(0, 0)
-            place = env.spec.document.within(path, at.start, at.end)
-            env.report.add(fault.code, fault.message, place, fault.help)
+            if not env.is_told(fault):
+                place = env.spec.document.within(path, at.start, at.end)
+                env.report.add(fault.code, fault.message, place, fault.help)
             return cls.of(default, env.name)
 
     @classmethod

@@ -68,6 +68,16 @@ class Instance(ABC):
         """Whether what it takes is unknown, so that any call of it is right."""
         return False
 
+    @property
+    def is_guessed(self) -> bool:
+        """Whether its kind is only a guess, so that a call that does not fit it may fit what was meant."""
+        return self.decl.guessed
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its parameters are known, after a call."""
+        return not self.is_lost
+
     @abstractmethod
     def input_names(self) -> tuple[tuple[str, ...], frozenset[str]]:
         """The names of the inputs in order, and those that may be left out."""
@@ -109,6 +119,10 @@ class Instance(ABC):
     ) -> dict[str, Argument] | None:
         names, optional = self.input_names()
         title = f"`{self.decl.name}`"
+        if self.is_guessed and not (
+            len(positional) <= len(names) and {*names} - optional <= {*names[: len(positional)], *named} <= {*names}
+        ):
+            return None
         if len(positional) > len(names):
             help = f"it takes {', '.join(names)}"
             frame.report(
@@ -138,6 +152,8 @@ class Instance(ABC):
         if self.calls == 0:
             help = "its width comes from its first call"
             raise Fault("BG028", f"`{self.decl.name}` must be called before its parameters are used", node, help)
+        if name not in self.params and not self.is_open:
+            return self.body.unknown(name)
         if name not in self.params:
             found = near(name, self.params)
             help = f"did you mean `{found}`?" if found else f"it has {', '.join(self.params) or 'none'}"
@@ -251,13 +267,18 @@ class ModuleInstance(Instance):
                 "BG030", f"the block `{self.module.name}` contains itself", node, "a block cannot be its own part"
             )
             return tuple(self.body.unknown() for _ in self.module.outputs)
-        env = self._bound(frame, args)
+        env = None if self._lacks(args) else self._bound(frame, args)
         if env is None:
             return tuple(self.body.unknown() for _ in self.module.outputs)
+        session.called.add(self.module.name)
         session.open_blocks.append(self.module.name)
         refs = self.run_module({name: ref for name, (ref, _) in args.items()}, env, key, frame.depth + 1)
         session.open_blocks.pop()
-        return refs
+        return (self.body.unknown(),) if "outputs" in self.module.unread else refs
+
+    def _lacks(self, args: Mapping[str, Argument]) -> bool:
+        """Whether an argument is unknown: then the block is worked out by itself, as it is declared."""
+        return any(self.body.type(ref).shape is None for ref, _ in args.values())
 
     def _bound(self, frame: Frame, args: Mapping[str, Argument]) -> Env | None:
         """The environment with the block's free symbols bound to the arguments' axes; None after a finding."""
@@ -309,7 +330,9 @@ class ModuleInstance(Instance):
         for part in self.parts.values():
             part.env = replace(part.env, free=env.free)
         self.body.builder.scope = key
-        frame = Frame(self.body, key, depth, env.name, self.own_param, tuple(self.params), self.parts, dict(values))
+        names = tuple(self.params)
+        unread = self.module.unread
+        frame = Frame(self.body, key, depth, env.name, self.own_param, names, self.parts, dict(values), unread=unread)
         frame.run(self.module.lines)
         return tuple(frame.values.get(name) or self.body.unknown(name) for name in self.module.outputs)
 

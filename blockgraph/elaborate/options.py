@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -32,6 +33,7 @@ class Found:
     name: str
     kind: type[Kind] | None = None
     activation: bool = False
+    guessed: bool = False
 
 
 def look_up(decl: PartDecl, env: Env) -> Found | None:
@@ -53,11 +55,15 @@ def look_up(decl: PartDecl, env: Env) -> Found | None:
     if name == "gelu":
         help = "write `gelu_erf` (the exact form) or `gelu_tanh` (the approximation)"
         env.report.add("BG024", "`gelu` names two different functions", place, help)
-    else:
-        env.report.add(
-            "BG023", f"unknown kind `{name}`", place, f"did you mean `{meant}`?" if meant else _kinds_text(spec)
-        )
-    return _named(meant, spec) if meant else None
+    elif name not in env.report.unknown_names:
+        help = f"did you mean `{meant}`?" if meant else _kinds_text(spec)
+        env.report.add("BG023", f"unknown kind `{name}`", place, help)
+        if (
+            meant is None or find_kind(meant) is None
+        ):  # it may be the block that has a slip in its name, and not every use of it
+            env.report.unknown_names.add(name)
+    found = _named(meant, spec) if meant else None
+    return found and replace(found, guessed=True)
 
 
 def _called_elsewhere(name: str) -> str | None:
@@ -111,16 +117,21 @@ def read_group(
     if checked is None:
         return None
     changed: dict[str, Any] = {}
+    lost: set[str] = set()
     for name, mark in markers(model).items():
         field, raw = model.model_fields[name], getattr(checked, name)
         if raw is None:
             continue
-        value = _read(raw, mark, (*path, name), name, env) if name in options else MISSING
+        given = name in checked.model_fields_set
+        value = _read(raw, mark, (*path, name), name, env) if given else MISSING
+        lost |= {name} if given and value is MISSING else set()
         if value is MISSING and field.is_required():
             return None
         changed[name] = _default(field.default, mark) if value is MISSING else value
     read = checked.model_copy(update=changed)
-    read.__pydantic_fields_set__.intersection_update(checked.model_fields_set)  # what was given, not what is known
+    read.__pydantic_fields_set__.intersection_update(
+        checked.model_fields_set - lost
+    )  # what was given, not what is known
     return read
 
 

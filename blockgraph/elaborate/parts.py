@@ -23,7 +23,7 @@ from blockgraph.module import Line, PartDecl
 from blockgraph.op import Need
 from blockgraph.read_module import read_part
 from blockgraph.records import dataclass
-from blockgraph.schema import suggestion
+from blockgraph.schema import misread, suggestion
 from blockgraph.syntax import Expr
 
 
@@ -35,6 +35,11 @@ class KindInstance(Instance):
     letters: dict[str, Item] = field(default_factory=dict)
     widths: dict[str, Dim] = field(default_factory=dict)
     opened: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """No finding about its options or its first call stood in the way."""
+        return self.opened
 
     def input_names(self) -> tuple[tuple[str, ...], frozenset[str]]:
         """The kind's inputs."""
@@ -76,6 +81,10 @@ class KindInstance(Instance):
             options_at=self.decl.path,
         )
         inner.run(lines)
+        if misread(self.options, self.decl.options) & {
+            text.partition("=")[0].strip() for text in self.kind.sizes.values()
+        }:
+            return (self.body.unknown(self.decl.kind),)  # it may have another width
         return (inner.values[lines[-1].equation.targets[0].name],)
 
     def _axes(self, frame: Frame, args: Mapping[str, Argument]) -> dict[str, Item] | None:
@@ -250,12 +259,16 @@ def instantiate(body: Body, decl: PartDecl, path: str, env: Env, inner: bool = F
     found = look_up(decl, env)
     if found is None:
         return LostInstance(body, decl, path, env, inner)
-    decl = replace(decl, kind=found.name)
+    decl = replace(decl, kind=found.name, guessed=decl.guessed or found.guessed)
     inherited, share = share, share or decl.options.get("share") is True
     if found.activation:
         return ActivationInstance(body, decl, path, env, inner, share)
     if found.kind is None:
         return block_instance(body, decl, path, env, share)
+    if found.guessed and any(
+        field.is_required() and name not in decl.options for name, field in found.kind.model_fields.items()
+    ):
+        return LostInstance(body, decl, path, env, inner)
     options = read_options(decl, found.kind, env)
     _check_init(decl, options, env)
     if found.name == "stack":
@@ -288,7 +301,6 @@ def block_instance(body: Body, decl: PartDecl, path: str, env: Env, share: bool 
 
     session = body.session
     module = session.spec.modules[decl.kind]
-    session.called.add(decl.kind)
     for option, value in decl.options.items():
         if option == "init":
             _refuse_init(decl, env, "a use of a block", "write it on the parts and parameters of the block")

@@ -13,15 +13,19 @@ from blockgraph.elaborate.env import Env
 from blockgraph.elaborate.frame import Frame
 from blockgraph.elaborate.instance import Argument, Instance, ModuleInstance
 from blockgraph.elaborate.items import UNKNOWN, Ref
+from blockgraph.elaborate.options import BLOCK_OPTIONS
 from blockgraph.elaborate.parts import instantiate
-from blockgraph.errors import SpecPath
+from blockgraph.errors import SpecPath, near
 from blockgraph.graph import Graph, GraphBuilder, Port, Repeat, Scope, Segment
 from blockgraph.module import PartDecl
 from blockgraph.op import Type
 from blockgraph.ops.leaf import Input
 from blockgraph.read_module import split_use
 from blockgraph.records import dataclass
+from blockgraph.schema import misread
 from blockgraph.syntax import Call, Expr
+
+USE_KEYS = ("repeat", *BLOCK_OPTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +41,26 @@ class StackInstance(Instance):
     """A stack; its node is a `Repeat`.
 
     `share: true` of its own keeps one set for its layers, and a stack inside a layer still has layers of its own;
-    `inherited` is that of a part around it.
+    `inherited` is that of a part around it. It is `unsure` of how many layers of what it has after a finding there.
     """
 
     inherited: bool = False
     layers: list[Layer] | None = None
     node: int | None = None
     signatures: list[tuple[str, ...]] = field(default_factory=list)
+    unsure: bool = False
 
     @property
     def is_lost(self) -> bool:
         """What it stacks is unknown."""
         probe = self._probe()
         return probe is None or probe.is_lost
+
+    @property
+    def is_guessed(self) -> bool:
+        """So is what it stacks."""
+        probe = self._probe()
+        return probe is not None and probe.is_guessed
 
     def input_names(self) -> tuple[tuple[str, ...], frozenset[str]]:
         """The inputs of its blocks."""
@@ -87,13 +98,24 @@ class StackInstance(Instance):
         document, report = self.env.spec.document, self.env.report
         entries = [(one, (*path, i)) for i, one in enumerate(of)] if isinstance(of, list) else [(of, path)]
         for value, where in entries:
-            use = split_use(value, where, document, report, "a layer")
-            if use is None:
-                continue
-            kind, options = use
+            kind, options = split_use(value, where, document, report, "a layer") or ("", {})
+            if kind != "stack":
+                self._read_repeat(kind, options, where)
             own = "repeat" in options and kind != "stack"  # a stack as a layer keeps its own
             repeat = self._count(options.pop("repeat"), (*where, "repeat")) if own else None
+            strange = any(near(key, USE_KEYS) is None for key in options) and kind in self.env.spec.modules
+            self.unsure |= not kind or (own and repeat is None) or strange
             yield Layer(PartDecl(self.decl.name, kind, options, where), repeat)
+
+    def _read_repeat(self, kind: str, options: dict[str, Any], where: SpecPath) -> None:
+        """A misspelt `repeat` of a layer is told and read as such."""
+        slip = next((key for key in options if key not in USE_KEYS and near(key, USE_KEYS) == "repeat"), None)
+        if slip is not None and "repeat" not in options:
+            document = self.env.spec.document
+            message = f"unknown key `{slip}` in a use of `{kind}`"
+            self._complain("BG020", message, document.key((*where, slip)), "did you mean `repeat`?")
+            document.read_as(where, slip, "repeat")
+            options["repeat"] = options.pop(slip)
 
     def _count(self, raw: Any, path: SpecPath) -> Dim | None:
         item = self.env.item(raw, path)
@@ -105,7 +127,7 @@ class StackInstance(Instance):
         layers, segments = _folded(self._layers(), self._segments(self._layers()))
         inputs = tuple(ref for ref, _ in args.values())
         if segments is None or any(self.body.type(ref).shape is None for ref in inputs):
-            for layer in layers if segments is None else ():
+            for layer in layers:
                 self._body(layer.decl, args)
             return (self.body.unknown("stack", *inputs),)
         bodies = tuple(self._body(layer.decl, args) for layer in layers)
@@ -140,12 +162,15 @@ class StackInstance(Instance):
         if not layers:
             return None
         if all(repeat is None for repeat in own):
-            if total is None and "repeat" in self.decl.options:
+            assert self.options is not None, "there are layers"
+            if total is None and (self.unsure or "repeat" in misread(self.options, self.decl.options)):
                 return None
             if total is None:
                 self._complain("BG021", "`repeat` is required for `stack`", place, "add `repeat: ...`")
                 return None
             return (Segment(tuple(range(len(layers))), total),)
+        if any(repeat is None for repeat in own) and self.unsure:
+            return None
         if any(repeat is None for repeat in own):
             self._complain(
                 "BG033", "some layers have their own `repeat` and some have none", place, "give each one, or none"
@@ -182,7 +207,10 @@ class StackInstance(Instance):
         for name, (ref, _) in args.items():
             given = self.body.type(ref)
             builder.place = self.place
-            (value,) = body.node(Input(name, given.shape or (), given.dtype))
+            if given.shape is None:
+                values[name] = body.unknown(name)
+                continue
+            (value,) = body.node(Input(name, given.shape, given.dtype))
             values[name] = Ref(value)
             ports.append(Port(name, value))
         outer = Frame(body, "", 0, self.env.name, lambda _: None, (), {decl.name: layer})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from blockgraph.errors import Place, spec_path
-from blockgraph.module import CONTENT, Module, Report
+from blockgraph.module import Module, Report
 from blockgraph.spec import Spec
 from blockgraph.syntax import Call, Equation, Name, Unread, walk
 
@@ -13,11 +13,12 @@ from blockgraph.syntax import Call, Equation, Name, Unread, walk
 def report_unused(spec: Spec, report: Report) -> None:
     """Report what each module declares and never uses."""
     for module in spec.modules.values():
-        if module.is_lost or module.unread & CONTENT:
+        if module.is_lost or module.unread:  # what could not be read may use it
             continue
         used = {name for line in module.lines for name in _read(line.equation)}
+        hidden = _is_misspelt(module, report)
         for name, decl in module.parts.items():
-            if name not in used and decl.kind and not _is_misspelt(module, report, "BG026"):
+            if name not in used and decl.kind and not hidden:
                 help = "call it, or leave it out"
                 report.add(
                     "BG204",
@@ -27,7 +28,7 @@ def report_unused(spec: Spec, report: Report) -> None:
                     severity="warning",
                 )
         for param in module.params:
-            if param.name not in used and param.dims is not None:
+            if param.name not in used and param.dims is not None and not hidden:
                 help = "use it, or leave it out"
                 report.add(
                     "BG203",
@@ -36,15 +37,15 @@ def report_unused(spec: Spec, report: Report) -> None:
                     help,
                     severity="warning",
                 )
-        for what, name, place in () if _is_misspelt(module, report, "BG025") else _unused_values(module, spec):
+        for what, name, place in () if hidden else _unused_values(module, spec):
             help = "use it, list it under `outputs`, or leave it out"
             report.add("BG203", f"the {what} `{name}` is never used", place, help, severity="warning")
 
 
-def _is_misspelt(module: Module, report: Report, code: str) -> bool:
+def _is_misspelt(module: Module, report: Report) -> bool:
     """Whether its equations read or call a name that does not exist: it may mean the one that seems to be of no use."""
     start = spec_path(module.path)
-    return any(one.code == code and one.place.spec_path.startswith(start) for one in report.findings)
+    return any(one.code in ("BG025", "BG026") and one.place.spec_path.startswith(start) for one in report.findings)
 
 
 def _read(equation: Equation) -> Iterator[str]:

@@ -25,6 +25,9 @@ def settings(decl: PartDecl, env: Env, in_stack: bool) -> Env:
     for name, value in changes.items():
         path = (*decl.path, "set", name)
         if name not in spec.dims and name not in spec.constants:
+            if name in env.report.unknown_names or spec.unread & {"dims", "constants"}:
+                continue
+            env.report.unknown_names.add(name)
             meant = near(name, (*spec.dims, *spec.constants))
             help = f"did you mean `{meant}`?" if meant else f"add `{name}` to `dims` or `constants`"
             env.report.add(

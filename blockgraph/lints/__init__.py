@@ -2,7 +2,7 @@
 
 Defining a function of one of these names in a module of this package is enough; nothing is listed by hand:
 `lint(graph)` sees the main graph and the body of every stack, `lint_model(graph)` the main graph alone, and
-`lint_spec(graph, spec)` also what the file declares.
+`lint_spec(graph, spec, others)` also what the file declares, and the modules that nothing calls.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any, Protocol
 
 from blockgraph.errors import Finding
@@ -38,22 +38,30 @@ class Declared(Protocol):
         """The name of the main module."""
 
 
-def lint(graph: Graph, spec: Declared | None = None) -> tuple[Finding, ...]:
+def lint(
+    graph: Graph,
+    spec: Declared | None = None,
+    others: Mapping[str, Graph] = MappingProxyType({}),
+    all_known: bool = True,
+) -> tuple[Finding, ...]:
     """All findings about a graph and the bodies of its stacks, each once; with `spec` also those about what it says.
 
-    Give no spec that has errors: what it declares may then only seem to be unused.
+    `others` are the modules, by name, that the graph does not call. Give no spec that has errors: what it declares may
+    then only seem to be unused. Without `all_known` lints that NEEDS_ALL are not asked: what they miss may be there.
     """
     found: dict[Finding, None] = {}
     every = list(bodies(graph))
     waived = frozenset(code for body in every for code in body.waived)
     for module in _modules():
+        if not all_known and getattr(module, "NEEDS_ALL", False):
+            continue
         for body in every:
             if hasattr(module, "lint"):
                 found.update(dict.fromkeys(one for one in module.lint(body) if one.code not in body.waived))
         if hasattr(module, "lint_model"):
             found.update(dict.fromkeys(one for one in module.lint_model(graph) if one.code not in waived))
         if spec is not None and hasattr(module, "lint_spec"):
-            found.update(dict.fromkeys(module.lint_spec(graph, spec)))
+            found.update(dict.fromkeys(module.lint_spec(graph, spec, others)))
     return tuple(found)
 
 

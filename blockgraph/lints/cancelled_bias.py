@@ -16,6 +16,7 @@ from blockgraph.ops.norms import LayerNorm
 from blockgraph.ops.softmax import Softmax
 
 CODE = "BG213"
+NEEDS_ALL = True  # it concludes from what is not there
 
 
 def lint(graph: Graph) -> Iterator[Finding]:

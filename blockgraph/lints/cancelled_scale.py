@@ -11,6 +11,7 @@ from blockgraph.number import Number
 from blockgraph.ops.leaf import Constant
 
 CODE = "BG214"
+NEEDS_ALL = True  # it concludes from what is not there
 
 
 def lint(graph: Graph) -> Iterator[Finding]:

@@ -23,6 +23,7 @@ from blockgraph.ops.softmax import Softmax
 from blockgraph.pattern import PatternMisfit
 
 CODE = "BG219"
+NEEDS_ALL = True  # it concludes from what is not there
 MANY = 100.0
 MAX_LAYERS = 12  # what follows is taken to go on at the last rate, so that a stack costs the same however deep
 STEADY = 1.15  # a rate of growth above this, a layer, is no sum of branches any more
@@ -58,7 +59,8 @@ def _further(levels: list[float], depth: int) -> float:
 
 def _levels(stack: Repeat, sizes: Mapping[str, int]) -> list[float]:
     """The size of the first stream before the stack and after every layer, until it is enormous."""
-    if number_of(stack.count, sizes) is None or stack.carried[:1] == (None,):
+    counts = [number_of(segment.count, sizes) for segment in stack.segments]
+    if None in counts or stack.carried[:1] == (None,):
         return []
     state = [1.0] * len(stack.bodies[0].inputs)
     first = stack.carried[0] or 0

@@ -10,6 +10,7 @@ from blockgraph.graph import Graph, Node
 from blockgraph.lints.wiring import last_layer, ops, part_name, role, stacks
 
 CODE = "BG211"
+NEEDS_ALL = True  # it concludes from what is not there
 
 
 def lint(graph: Graph) -> Iterator[Finding]:

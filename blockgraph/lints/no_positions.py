@@ -17,6 +17,7 @@ from blockgraph.ops.rope import Rope
 from blockgraph.pattern import Axis
 
 CODE = "BG215"
+NEEDS_ALL = True  # it concludes from what is not there
 
 
 def lint_model(graph: Graph) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ from blockgraph.graph import Graph, Node
 from blockgraph.lints.wiring import SUBLAYERS, part_at, stacks
 
 CODE = "BG212"
+NEEDS_ALL = True  # it concludes from what is not there
 
 
 def lint(graph: Graph) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from blockgraph.errors import Finding, Related
 from blockgraph.facts import causal, leak, part_of
@@ -12,12 +12,13 @@ from blockgraph.lints import Declared, bodies
 CODE = "BG112"
 
 
-def lint_spec(graph: Graph, spec: Declared) -> Iterator[Finding]:
-    """Each module with `causal: true` wherever it stands: as the whole, as a layer, or as a part."""
+def lint_spec(graph: Graph, spec: Declared, others: Mapping[str, Graph]) -> Iterator[Finding]:
+    """Each module with `causal: true` wherever it stands: as the whole, as a layer, as a part, or by itself."""
     for name, module in spec.modules.items():
         if not module.causal:
             continue
-        for one in _graphs_of(graph, name, name == spec.main):
+        alone = [others[name]] if name in others else []
+        for one in (*_graphs_of(graph, name, name == spec.main), *alone):
             if causal(one, graph.dims) != "refuted":
                 continue
             found = leak(one, graph.dims)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from blockgraph.errors import Finding
@@ -16,7 +16,7 @@ FREE_TEXT = ("name", "source")
 WORD = re.compile(r"[A-Za-z_]\w*")
 
 
-def lint_spec(graph: Graph, spec: Declared) -> Iterator[Finding]:
+def lint_spec(graph: Graph, spec: Declared, others: Mapping[str, Graph]) -> Iterator[Finding]:
     """Dims whose name stands in no size, option, equation or checkpoint rule."""
     data = spec.document.data
     if not isinstance(data, dict):

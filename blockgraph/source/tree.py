@@ -64,6 +64,7 @@ class Document:
         self.lines: tuple[str, ...] = tuple(BREAK.split(text))
         self._starts = [0, *(match.end() for match in BREAK.finditer(text))]
         self._spans: dict[int, list[Span] | None] = {}
+        self._doubted: set[Position] = set()
 
     def value(self, path: SpecPath) -> Place:
         """The place of the value at a path; of its nearest ancestor if the file has no such value."""
@@ -100,6 +101,22 @@ class Document:
         first = self._position(found[start][0]) if start < len(found) else self._after(found[-1][1])
         last = self._after(found[end - 1][1]) if end > start else first
         return Place(self.path, first, last, spec_path(path))
+
+    def doubts(self, place: Place) -> bool:
+        """Whether a place is that of a value under a misspelt key."""
+        return place.start in self._doubted
+
+    def read_as(self, path: SpecPath, key: str, meant: str) -> None:
+        """Let a key of the mapping at a path be found by what it was meant to be, too.
+
+        A plain value of it is doubted: it is read on, but judged only when the key is right.
+        """
+        tree = self._nearest(path)[-1]
+        children, keys = tree.children, tree.keys
+        if isinstance(children, dict) and isinstance(keys, dict) and key in children:
+            children.setdefault(meant, children[key])
+            keys.setdefault(meant, keys[key])
+            self._doubted |= set() if children[key].children else {children[key].start}
 
     def is_quoted(self, path: SpecPath) -> bool:
         """Whether the value at a path is text written in quotes or as a block."""

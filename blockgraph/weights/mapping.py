@@ -14,7 +14,7 @@ from blockgraph.dims import DimError
 from blockgraph.errors import Finding, SpecPath, near
 from blockgraph.graph import Graph
 from blockgraph.kind import refuse
-from blockgraph.lower import draw_names
+from blockgraph.lower import draw_names, unrolled_size
 from blockgraph.module import Report
 from blockgraph.records import dataclass
 from blockgraph.schema import MappingValue, TextValue, validate
@@ -22,6 +22,7 @@ from blockgraph.spec import Spec
 from blockgraph.weights.take import read_take
 
 KEY = "checkpoint"
+MAX_NAMED = 100_000  # steps of a written-out graph whose parameters are still held against the names
 LAYOUTS = ("out_in", "in_out")
 
 
@@ -119,6 +120,8 @@ def read_mapping(spec: Spec, report: Report) -> Section:
 def _is_config(spec: Spec, name: str, value: Any, report: Report) -> bool:
     path = (KEY, "config", name)
     choices = [*spec.dims, *spec.constants]
+    if name in report.unknown_names or (name not in choices and spec.unread & {"dims", "constants"}):
+        return False
     if name not in choices:
         found = near(name, choices)
         help = f"did you mean `{found}`?" if found else f"the file has {', '.join(choices) or 'no dims'}"
@@ -182,15 +185,18 @@ def index_pattern(name: str) -> re.Pattern[str]:
     return re.compile("([0-9]+)".join(re.escape(part) for part in name.split("*")))
 
 
-def findings(spec: Spec, graph: Graph | None) -> tuple[Finding, ...]:
+def findings(spec: Spec, graph: Graph | None, told: frozenset[str] = frozenset()) -> tuple[Finding, ...]:
     """What is wrong with the section, as far as that can be told without a file.
 
-    Names of parameters are compared where a graph is given and its layer counts have numbers.
+    Names of parameters are compared where a graph is given and its layer counts have numbers. `told` are the names
+    told to stand for nothing already.
     """
-    report = Report()
+    report = Report(unknown_names=set(told))
     section = read_mapping(spec, report)
     if graph is not None and section.rules:
         try:
+            if unrolled_size(graph, dict(graph.dims)) > MAX_NAMED:
+                return report.in_order
             unmatched(section.rules, dict.fromkeys(draw_names(graph, dict(graph.dims))), spec, report)
         except DimError:
             pass  # a layer count without a number
