@@ -307,7 +307,9 @@ class Op:
 
 
 def bound(value: Any, values: Mapping[str, int | float]) -> Any:
-    """`value` with dims and numbers evaluated, also inside tuples; the same object when nothing changed."""
+    """`value` with dims and numbers evaluated, also inside tuples and ops; the same object when nothing changed."""
+    if isinstance(value, Op):
+        return value.bind(values)
     if isinstance(value, Dim):
         return int(value.evaluate({s: int(values[s]) for s in value.symbols}))
     if isinstance(value, Number):
@@ -331,12 +333,12 @@ def real(value: Real) -> float:
 
 
 def symbols_in(values: Iterable[Any]) -> frozenset[str]:
-    """All symbols in dims and numbers, also inside tuples."""
+    """All symbols in dims and numbers, also inside tuples and ops."""
     found: set[str] = set()
     stack = list(values)
     while stack:
         value = stack.pop()
-        if isinstance(value, Dim | Number):
+        if isinstance(value, Dim | Number | Op):
             found |= value.symbols
         elif isinstance(value, tuple):
             stack.extend(value)

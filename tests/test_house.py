@@ -31,7 +31,7 @@ LEVELS: dict[str, float] = {
     "sublayer": 3.4,
     "shortform": 3.5,
     **dict.fromkeys(("spec", "build", "facts", "cost", "lower", "same", "tables", "suppress", "fixes"), 4),
-    **dict.fromkeys(("elaborate", "run", "lints", "drawing", "export", "losses", "peephole"), 5),
+    **dict.fromkeys(("elaborate", "run", "lints", "drawing", "export", "losses", "peephole", "adjoint"), 5),
     "diff": 5.5,
     **dict.fromkeys(("grad", "explain"), 6),
     "page": 6.5,
@@ -50,7 +50,7 @@ LEVELS: dict[str, float] = {
 # The two halves of the hourglass meet in the graph, and nowhere else.
 FRONT = {"source", "equation", "placement", "kind", "kinds", "module", "read_module"}
 FRONT |= {"schema", "origins", "sublayer", "shortform", "spec", "elaborate"}
-BACK = {"facts", "cost", "lower", "run", "grad", "gradcheck", "probe", "lints", "drawing", "export", "peephole"}
+BACK = {"facts", "cost", "lower", "run", "grad", "gradcheck", "probe", "lints", "drawing", "export", "peephole", "adjoint"}
 
 FORBIDDEN_NAMES = {"util", "utils", "helper", "helpers", "manager", "process", "data", "common", "misc"}
 

@@ -176,14 +176,14 @@ class Attend(Op, name="attend"):
         """Block by block; the weights of a block are never kept."""
         q, _, v = arrays[:3]
         y = np.zeros((*q.shape[:-1], v.shape[-1]), q.dtype)
-        for block in self._blocks(arrays):
+        for block in self.blocks(arrays):
             block.put(y, block.grouped(block.exps) @ block.v, block.sums)
         return y
 
     def backward(self, dy: Any, y: Any, *arrays: Any) -> tuple[Any, ...]:
         """Weights are computed again, block by block: ds = w * (dy v^T - dy . y), times the slope of the cap."""
         grads = [None if x.dtype == bool else np.zeros_like(x) for x in arrays]
-        for block in self._blocks(arrays):
+        for block in self.blocks(arrays):
             block.add_gradients(dy, y, grads)
         return tuple(grads)
 
@@ -199,7 +199,7 @@ class Attend(Op, name="attend"):
         wide = keep is not None and keep.ndim >= arrays[0].ndim - 1
         return unseeing(self.view(*arrays[:2]), keep, wide)
 
-    def _blocks(self, arrays: tuple[Any, ...]) -> Iterator[Block]:
+    def blocks(self, arrays: tuple[Any, ...]) -> Iterator[Block]:
         """The blocks of queries that see any key."""
         q, view = arrays[0], self.view(*arrays[:2])
         for rows in view.blocks(math.prod(q.shape[:-2])):

@@ -110,6 +110,7 @@ class Block:
             top = np.maximum(top, sinks)
         if self.masked:
             top = np.where(np.isneginf(top), np.zeros_like(top), top)
+        self.top = top
         scores -= top
         exps = np.exp(scores, out=scores)
         sums = exps.sum(axis=-1, keepdims=True)
