@@ -50,7 +50,8 @@ LEVELS: dict[str, float] = {
 # The two halves of the hourglass meet in the graph, and nowhere else.
 FRONT = {"source", "equation", "placement", "kind", "kinds", "module", "read_module"}
 FRONT |= {"schema", "origins", "sublayer", "shortform", "spec", "elaborate"}
-BACK = {"facts", "cost", "lower", "run", "grad", "gradcheck", "probe", "lints", "drawing", "export", "peephole", "adjoint"}
+BACK = {"facts", "cost", "lower", "run", "grad", "gradcheck", "probe", "lints", "drawing", "export"}
+BACK |= {"peephole", "adjoint"}
 
 FORBIDDEN_NAMES = {"util", "utils", "helper", "helpers", "manager", "process", "data", "common", "misc"}
 
