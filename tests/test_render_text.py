@@ -137,6 +137,16 @@ def test_the_pages_of_a_gallery_show_the_text(name: str) -> None:
         assert not re.search(r"<script|<img|<image|\son\w+=", page)
 
 
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_page_to_explore_shows_the_text(name: str) -> None:
+    page = rendered(TEXTS[name], "html").decode()
+    (title,) = re.findall(r"<h1><bdi>(.*?)</bdi></h1>", page, re.S)
+    assert html.unescape(title) == re.sub("[\x01-\x08\x0b\x0c\x0e-\x1f]", "\N{REPLACEMENT CHARACTER}", TEXTS[name])
+    assert html.unescape(page).count("\N{REPLACEMENT CHARACTER}") == 0 or name == "controls"
+    assert len(re.findall(r"<script", page)) == 2  # the facts and the page's own
+    assert not re.search(r"<img|<image|<iframe|<a href", page)
+
+
 def test_a_bitmap_is_drawn_of_every_text(drawer: Program) -> None:
     for name in sorted(set(TEXTS) - {"long", "long words"}):
         assert rendered(TEXTS[name], "png").startswith(b"\x89PNG")

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import html
-import re
 from collections.abc import Iterable, Sequence
+from importlib.resources import files
 from itertools import groupby
-from typing import Final
 
 from blockgraph.drawing import dark_rules
 from blockgraph.gallery.exhibit import Exhibit
 from blockgraph.gallery.pictures import Picture
 from blockgraph.gallery.sheet import Fact, Sheet
-from blockgraph.gallery.style import STYLE
+from blockgraph.page.document import digest, escaped
+from blockgraph.page.still import heading
 from blockgraph.report import formatted, summary
-
-INVALID: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 def index_page(exhibits: Sequence[Exhibit], sheets: Sequence[Sheet], pictures: Sequence[Picture]) -> str:
@@ -27,8 +22,8 @@ def index_page(exhibits: Sequence[Exhibit], sheets: Sequence[Sheet], pictures: S
     body = [f"<header><h1>Gallery</h1><p>{says}</p></header>"]
     for group, members in groupby(rows, key=lambda row: row[0].group):
         cards = "\n".join(_card(*row) for row in members)
-        heading = f"<h2>{_text(group)}</h2>\n" if group else ""
-        body.append(f'<section>\n{heading}<div class="cards">\n{cards}\n</div>\n</section>')
+        title = f"<h2>{heading(group)}</h2>\n" if group else ""
+        body.append(f'<section>\n{title}<div class="cards">\n{cards}\n</div>\n</section>')
     return _page("Gallery", body)
 
 
@@ -40,7 +35,7 @@ def spec_page(
     exhibits: Sequence[Exhibit],
 ) -> str:
     """One spec: picture, facts, findings, and what must be done to it to get each other spec, the nearest first."""
-    body = [f'<header><p><a href="index.html">Gallery</a></p>\n<h1>{_text(own.name)}</h1>\n{_source(own)}</header>']
+    body = [f'<header><p><a href="index.html">Gallery</a></p>\n<h1>{heading(own.name)}</h1>\n{_source(own)}</header>']
     body.append(f'<div class="sides">\n{_figure(own, picture)}\n{_facts(own, known.facts)}\n</div>')
     body += [_findings(own)] if own.findings else []
     body.append(_differences(own, differences, exhibits))
@@ -48,9 +43,9 @@ def spec_page(
 
 
 def _page(title: str, body: Iterable[str]) -> str:
-    style = f"{STYLE}@media (prefers-color-scheme: dark) {{\n{dark_rules()}\n}}\n"
-    known = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{known}'; base-uri 'none'; form-action 'none'"
+    own = (files("blockgraph.gallery") / "gallery.css").read_text(encoding="utf-8")
+    style = f"{own}@media (prefers-color-scheme: dark) {{\n{dark_rules()}\n}}\n"
+    policy = f"default-src 'none'; style-src {digest(style)}; base-uri 'none'; form-action 'none'"
     joined = "\n".join(body)
     return f"""<!doctype html>
 <html lang="en">
@@ -59,7 +54,7 @@ def _page(title: str, body: Iterable[str]) -> str:
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>{_plain(title)}</title>
+<title>{escaped(title)}</title>
 <style>{style}</style>
 </head>
 <body>
@@ -69,19 +64,9 @@ def _page(title: str, body: Iterable[str]) -> str:
 """
 
 
-def _plain(text: str) -> str:
-    """Text for HTML, character for character; what no file may hold is replaced."""
-    return html.escape(INVALID.sub("\N{REPLACEMENT CHARACTER}", text)).replace("\r", "&#13;")
-
-
-def _text(text: str) -> str:
-    """Text of a spec, whichever way it is read."""
-    return f"<bdi>{_plain(text)}</bdi>"
-
-
 def _source(own: Exhibit) -> str:
     source = own.checked.spec.source if own.checked is not None else ""
-    told = [*([_text(source)] if source else []), f"<code>{_text(own.path)}</code>"]
+    told = [*([heading(source)] if source else []), f"<code>{heading(own.path)}</code>"]
     return f"<p>{'<br>'.join(told)}</p>"
 
 
@@ -89,14 +74,14 @@ def _card(own: Exhibit, known: Sheet, picture: Picture) -> str:
     facts = _listed(known.brief) if known.brief else f'<p class="fault">{summary(own.findings)}</p>'
     thumb = picture.svg or "no picture"
     return (
-        f'<article>\n<a class="thumb" href="{own.file}" aria-label="{_plain(own.name)}">{thumb}</a>\n'
-        f'<h3><a href="{own.file}">{_text(own.name)}</a></h3>\n{facts}\n</article>'
+        f'<article>\n<a class="thumb" href="{own.file}" aria-label="{escaped(own.name)}">{thumb}</a>\n'
+        f'<h3><a href="{own.file}">{heading(own.name)}</a></h3>\n{facts}\n</article>'
     )
 
 
 def _listed(facts: Sequence[Fact]) -> str:
     rows = "".join(
-        f"<div><dt>{label}</dt>{''.join(f'<dd>{_text(text)}</dd>' for _, text in texts)}</div>"
+        f"<div><dt>{label}</dt>{''.join(f'<dd>{heading(text)}</dd>' for _, text in texts)}</div>"
         for label, texts in groupby(facts, key=lambda fact: fact[0])
     )
     return f"<dl>{rows}</dl>"
@@ -104,9 +89,9 @@ def _listed(facts: Sequence[Fact]) -> str:
 
 def _figure(own: Exhibit, picture: Picture) -> str:
     if picture.svg:
-        return f'<figure role="img" aria-label="{_plain(own.name)}">{picture.svg}</figure>'
+        return f'<figure role="img" aria-label="{escaped(own.name)}">{picture.svg}</figure>'
     if picture.dot:
-        text = f"<details><summary>DOT text</summary><pre>{_plain(picture.dot)}</pre></details>"
+        text = f"<details><summary>DOT text</summary><pre>{escaped(picture.dot)}</pre></details>"
         return f"<figure><p>It could not be drawn.</p>{text}</figure>"
     return "<figure><p>There is nothing to draw.</p></figure>"
 
@@ -118,17 +103,17 @@ def _facts(own: Exhibit, facts: Sequence[Fact]) -> str:
 
 
 def _findings(own: Exhibit) -> str:
-    return f"<section>\n<h2>Findings</h2>\n<pre>{_plain(formatted(own.findings, own.lines))}</pre>\n</section>"
+    return f"<section>\n<h2>Findings</h2>\n<pre>{escaped(formatted(own.findings, own.lines))}</pre>\n</section>"
 
 
 def _differences(own: Exhibit, differences: Sequence[tuple[int, list[str]]], exhibits: Sequence[Exhibit]) -> str:
     if not differences:
         return ""
     rows = "\n".join(_difference(exhibits[number], lines) for number, lines in differences)
-    says = f"What must be done to {_text(own.name)} to get another spec; those with the fewest changes come first."
+    says = f"What must be done to {heading(own.name)} to get another spec; those with the fewest changes come first."
     return f'<section class="others">\n<h2>Differences</h2>\n<p>{says}</p>\n{rows}\n</section>'
 
 
 def _difference(other: Exhibit, lines: Sequence[str]) -> str:
-    items = "".join(f"<li>{_text(line)}</li>" for line in lines)
-    return f'<div class="other"><h3><a href="{other.file}">{_text(other.name)}</a></h3><ul>{items}</ul></div>'
+    items = "".join(f"<li>{heading(line)}</li>" for line in lines)
+    return f'<div class="other"><h3><a href="{other.file}">{heading(other.name)}</a></h3><ul>{items}</ul></div>'

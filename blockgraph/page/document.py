@@ -35,8 +35,8 @@ def document(slots: Mapping[str, str], facts: Any) -> str:
     policy = "; ".join(
         [
             "default-src 'none'",
-            f"style-src {_hash(style)} {_hash(dark)}",
-            f"script-src {_hash(script)}",
+            f"style-src {digest(style)} {digest(dark)}",
+            f"script-src {digest(script)}",
             "base-uri 'none'",
             "form-action 'none'",
         ]
@@ -54,6 +54,6 @@ def _own(name: str) -> str:
     return (files("blockgraph.page") / name).read_text(encoding="utf-8")
 
 
-def _hash(text: str) -> str:
+def digest(text: str) -> str:
     """How a policy names a text."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
