@@ -123,6 +123,7 @@ class Report:
     findings: list[Finding] = field(default_factory=list)
     seen: set[tuple[str, str, str, tuple[int, int]]] = field(default_factory=set)
     unknown_names: set[str] = field(default_factory=set)
+    told: int = 0
 
     def add(
         self,
@@ -137,6 +138,7 @@ class Report:
         cause: tuple[str, Place] | None = None,
     ) -> None:
         """Report one finding. `cause` is what is wrong, and where, if the words and the place are those of a use."""
+        self.told += 1
         finding = Finding(code, message, place, help, label, related, severity)
         key = (
             (code, message, place.path, place.start)

@@ -32,6 +32,7 @@ class Env:
 
     `changes` are the values of `set:` in force, `outer` the constants that hold the `layer` of a stack further out.
     `lenient` says that something which gives names could not be read, so that an unknown name is no finding.
+    `memo` holds what was worked out here before; all that is made from one environment by `replace` has the same.
     """
 
     spec: Spec
@@ -44,6 +45,12 @@ class Env:
     changes: dict[str, Item] = field(default_factory=dict)
     outer: frozenset[str] = frozenset()
     lenient: bool = False
+    memo: dict[Any, Any] = field(default_factory=dict)
+
+    @property
+    def likeness(self) -> tuple[Any, ...]:
+        """What two environments made from one by `replace`, with one `memo`, have in common when they say the same."""
+        return (tuple(self.free.items()), self.in_stack, self.outer, self.lenient)
 
     def in_layer(self) -> Env:
         """The environment inside a stack that stands in a layer: what holds `layer` so far means the outer one."""

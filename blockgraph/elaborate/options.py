@@ -91,7 +91,7 @@ def _kinds_text(spec: Spec) -> str:
 
 
 def _named(name: str, spec: Spec) -> Found | None:
-    if name in _blocks(spec):
+    if name in spec.modules and name != "model":
         return Found(name)
     kind = find_kind(name)
     if kind is not None:
@@ -103,7 +103,14 @@ def _named(name: str, spec: Spec) -> Found | None:
 def read_options(decl: PartDecl, kind: type[Kind], env: Env) -> Kind | None:
     """The options of a part, checked and evaluated; None if a needed one is missing."""
     also = WIRING_KEYS if "sublayers" in decl.path else ()
-    return read_group(decl.options, decl.path, kind, env, f"`{kind.name}`", also)
+    like = (kind.name, repr(decl.options), env.likeness)
+    if like in env.memo:
+        return env.memo[like]  # type: ignore[no-any-return]
+    told = env.report.told
+    read = read_group(decl.options, decl.path, kind, env, f"`{kind.name}`", also)
+    if read is not None and env.report.told == told:
+        env.memo[like] = read
+    return read
 
 
 def read_group(

@@ -15,6 +15,7 @@ from blockgraph.elaborate.init import RANDOM, Init
 from blockgraph.elaborate.instance import ActivationInstance, Argument, Instance, ModuleInstance, ParamSpec, symbol_of
 from blockgraph.elaborate.items import Fault, Item, Ref, evaluate, fold, real
 from blockgraph.elaborate.options import BLOCK_OPTIONS, look_up, read_options
+from blockgraph.elaborate.replay import Start, likeness, record, replay
 from blockgraph.equation import parse_equations, parse_expression
 from blockgraph.errors import Place
 from blockgraph.graph import Scope
@@ -53,8 +54,21 @@ class KindInstance(Instance):
         return Scope(self.path, self.kind.name, title, detail, self.kind.family, self.calls, self.place)
 
     def run(self, frame: Frame, node: Expr, args: Mapping[str, Argument], key: str) -> tuple[Ref, ...]:
-        """Open the kind at its first call, then run its equations."""
-        place = frame.locate(node)
+        """Open the kind at its first call, then run its equations; or copy what another call wrote."""
+        place, given, start = frame.locate(node), self.options, Start.of(self.body)
+        like = likeness(self, args)
+        if like in self.env.memo:
+            copied = replay(self.env.memo[like], self, args, key, place, frame.depth + 1)
+            if copied is not None:
+                return (copied,)
+        refs = self._write(frame, args, key, place)
+        if like is not None and given is not None:
+            written = record(self, given, args, key, place, start, refs[0])
+            if written is not None:
+                self.env.memo[like] = written
+        return refs
+
+    def _write(self, frame: Frame, args: Mapping[str, Argument], key: str, place: Place) -> tuple[Ref, ...]:
         axes = self._axes(frame, args)
         if not self.opened and self.options is not None:
             self._open(axes or {}, place)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 
 from blockgraph.checking import Checked
 from blockgraph.errors import Finding
 from blockgraph.graph import Graph
+from blockgraph.records import dataclass
 from blockgraph.report import Lines
 
 LONGEST = 80

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import Lock
 
 from blockgraph.depict import subjects
 from blockgraph.drawing import draw
 from blockgraph.errors import EnvironmentFailure, Finding, Place, at
 from blockgraph.gallery.exhibit import Exhibit
+from blockgraph.records import dataclass
 
 FAILURES = 3
 """So many pictures of a program that fails are tried, then no more."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from blockgraph.cost.parameters import number
 from blockgraph.cost.report import Costs, costs
@@ -16,6 +15,7 @@ from blockgraph.facts import prove, stacked_blocks, told
 from blockgraph.gallery.exhibit import Exhibit
 from blockgraph.graph import Graph, Node
 from blockgraph.ops.attend import Attend
+from blockgraph.records import dataclass
 
 Fact = tuple[str, str]
 BYTES = 2
