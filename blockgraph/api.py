@@ -17,6 +17,7 @@ from blockgraph.lazy import np
 from blockgraph.losses import cotangents, loss_of
 from blockgraph.lower import unroll, unrolled_size
 from blockgraph.ops.leaf import Param
+from blockgraph.plan.planner import Entry, Planner
 from blockgraph.records import dataclass
 from blockgraph.run import Interpreter
 from blockgraph.spec import Spec
@@ -31,12 +32,17 @@ DEFAULT_SIZE = 8
 MAX_UNROLLED = 1_000_000
 
 
-def compile(source: Source, **values: Any) -> Program:
-    """A program from a spec; `values` rebind dims and constants. Raises SpecError with every finding."""
+def compile(source: Source, *, plan: bool = True, threads: int | None = None, **values: Any) -> Program:
+    """A program from a spec; `values` rebind dims and constants. Raises SpecError with every finding.
+
+    It runs by an execution plan for the sizes of each call, or without `plan` op by op, by the plain interpreter. A
+    plan uses up to `threads` threads (default: the environment's BLOCKGRAPH_THREADS, else all cores); the same number
+    of threads gives the same bits.
+    """
     checked = check(source, **values)
     if not checked.ok or checked.graph is None:
         raise SpecError(checked.findings)
-    return Program(checked.spec, checked.graph, checked.findings)
+    return Program(checked.spec, checked.graph, checked.findings, plan, threads)
 
 
 class Trace(Mapping[str, Any], Displayed):
@@ -81,7 +87,9 @@ class Program(Displayed):
     spec: Spec
     graph: Graph
     findings: tuple[Finding, ...] = ()
-    _sizes: dict[str, int] = field(default_factory=dict)
+    plan: bool = True
+    threads: int | None = None
+    _entries: dict[str, Entry] = field(default_factory=dict, init=False, compare=False)
 
     def __repr__(self) -> str:
         """One line, as its graph."""
@@ -103,6 +111,10 @@ class Program(Displayed):
     @cached_property
     def _interpreter(self) -> Interpreter:
         return Interpreter(self.flat)
+
+    @cached_property
+    def _planner(self) -> Planner:
+        return Planner(self.flat)
 
     @cached_property
     def parameters(self) -> dict[str, Param]:
@@ -177,13 +189,13 @@ class Program(Displayed):
 
         Computes in the dtype of the parameters (of the inputs, if there are none). Raises InputError.
         """
-        arrays = self._run(x, params, ())
+        arrays = self._run(x, params)
         results = {port.name: own_array(arrays[port.value], x, params) for port in self.flat.outputs}
         return next(iter(results.values())) if len(results) == 1 else results
 
     def trace(self, x: Any, params: Mapping[str, Any]) -> Trace:
         """Every named value of one run, by name. Raises InputError."""
-        return Trace(self.flat, self._run(x, params, set(self.flat.named.values())))
+        return Trace(self.flat, self._run(x, params, traced=True))
 
     def vjp(self, x: Any, params: Mapping[str, Any], named: bool = False) -> tuple[Any, Callable[[Any], Gradients]]:
         """The output, and a function from its cotangent to the gradients: `dx, dparams = back(dy)`.
@@ -229,8 +241,26 @@ class Program(Displayed):
         with np.errstate(all="ignore"):
             return record(self._interpreter, *self._ready(x, params))
 
-    def _run(self, x: Any, params: Mapping[str, Any], keep: Any) -> dict[int, Any]:
-        return self._interpreter.run(*self._ready(x, params), keep)
+    def _run(self, x: Any, params: Mapping[str, Any], traced: bool = False) -> dict[int, Any]:
+        """The arrays of the outputs, and of all named values if they are to be traced."""
+        if not self.plan:
+            return self._interpreter.run(*self._ready(x, params), self.flat.named.values() if traced else ())
+        entry = None if traced else self._entries.get("last")
+        if entry is not None:
+            named = x if isinstance(x, Mapping) else {self.graph.inputs[0].name: x}
+            if entry.fits(named, params):
+                return entry.ready.run(named, entry.ordered)
+        inputs, given, numbers = self._ready(x, params)
+        keep = self.flat.named.values() if traced else ()
+        ready = self._planner.ready(self._planner.request(inputs, given, numbers, keep, self.threads))
+        if not traced and (entry := Entry.of(ready, params, given, x, inputs, self._bounds(numbers))) is not None:
+            self._entries["last"] = entry
+        return ready.run(inputs, ready.ordered(given))
+
+    def _bounds(self, numbers: Mapping[str, int]) -> dict[str, int | None]:
+        """What the ids of each input are below."""
+        ports = self.graph.inputs
+        return {port.name: None if port.below is None else int(port.below.evaluate(dict(numbers))) for port in ports}
 
     def _ready(self, x: Any, params: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, int]]:
         """Inputs, parameters and numbers, checked and in the run's dtype. Raises InputError."""

@@ -76,6 +76,8 @@ def _numbers(graph: Graph, given: Mapping[str, Any]) -> dict[str, int]:
 def own_array(result: Any, x: Any, params: Mapping[str, Any]) -> Any:
     """A result that shares no memory with what was given: a copy where it is one of the arrays or a view of it."""
     given = [*(x.values() if isinstance(x, Mapping) else [x]), *params.values()]
+    if result.flags.owndata:
+        return result.copy() if any(one is result for one in given) else result
     shared = any(isinstance(one, np.ndarray) and np.may_share_memory(result, one) for one in given)
     return result.copy() if shared else result
 

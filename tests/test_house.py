@@ -32,6 +32,7 @@ LEVELS: dict[str, float] = {
     "shortform": 3.5,
     **dict.fromkeys(("spec", "build", "facts", "cost", "lower", "same", "tables", "suppress", "fixes"), 4),
     **dict.fromkeys(("elaborate", "run", "lints", "drawing", "export", "losses", "peephole", "adjoint"), 5),
+    "plan": 5.25,
     "diff": 5.5,
     **dict.fromkeys(("grad", "explain"), 6),
     "page": 6.5,
@@ -51,7 +52,7 @@ LEVELS: dict[str, float] = {
 FRONT = {"source", "equation", "placement", "kind", "kinds", "module", "read_module"}
 FRONT |= {"schema", "origins", "sublayer", "shortform", "spec", "elaborate"}
 BACK = {"facts", "cost", "lower", "run", "grad", "gradcheck", "probe", "lints", "drawing", "export"}
-BACK |= {"peephole", "adjoint"}
+BACK |= {"peephole", "adjoint", "plan"}
 
 FORBIDDEN_NAMES = {"util", "utils", "helper", "helpers", "manager", "process", "data", "common", "misc"}
 

@@ -91,7 +91,7 @@ class Rope(Op, name="rope", role="scale"):
         cos, sin = angles(x.shape[-2], width, real(self.theta), x.dtype)
         if direction < 0:
             sin = -sin
-        first, second = self._pairs(width)
+        first, second = self.pairs(width)
         a, b = x[..., first], x[..., second]
         y = np.empty_like(x)
         y[..., first] = a * cos - b * sin
@@ -99,7 +99,7 @@ class Rope(Op, name="rope", role="scale"):
         y[..., width:] = x[..., width:]
         return y
 
-    def _pairs(self, width: int) -> tuple[slice, slice]:
+    def pairs(self, width: int) -> tuple[slice, slice]:
         """Where the first and the second features of the pairs stand."""
         if self.style == "half":
             return slice(0, width // 2), slice(width // 2, width)

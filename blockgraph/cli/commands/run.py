@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from blockgraph.cli.arguments import Parser
+from blockgraph.cli.arguments import Parser, size
 from blockgraph.cli.runs import Prepared, Unready, add_arguments, prepare
 from blockgraph.cli.terminal import Terminal, exit_code
 
@@ -31,6 +32,10 @@ def arguments(parser: Parser) -> None:
     """The spec, the sizes, and where arrays come from and go to."""
     parser.add_argument("spec", metavar="SPEC", help="a spec file, or - for standard input")
     add_arguments(parser)
+    help = "off: op by op with the plain interpreter, instead of an execution plan for the sizes"
+    parser.add_argument("--plan", choices=("on", "off"), default="on", help=help)
+    help = "threads to use at the most (default: $BLOCKGRAPH_THREADS, else all cores)"
+    parser.add_argument("--threads", type=size, metavar="N", help=help)
     parser.add_argument("--save-trace", metavar="FILE.npz", help="save every named value")
     parser.add_argument("--force", action="store_true", help="replace the file of --save-trace if it is there already")
 
@@ -45,7 +50,8 @@ def main(options: Namespace, terminal: Terminal) -> int:
     try:
         ready = prepare(options.spec, options)
         with np.errstate(all="ignore"):  # what is not finite is told as a finding
-            trace = ready.program.trace(ready.inputs, ready.params)
+            program = replace(ready.program, plan=options.plan == "on", threads=options.threads)
+            trace = program.trace(ready.inputs, ready.params)
     except Unready as unready:
         return terminal.failed(unready.one.findings, unready.one.lines)
     return _show(ready, trace, options, terminal)

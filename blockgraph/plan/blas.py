@@ -1,0 +1,98 @@
+"""How many threads the BLAS under NumPy uses: set for a call, restored afterwards, also when the call fails.
+
+NumPy has no function for this. The wheels bring an OpenBLAS whose own functions are found here by name; where there is
+none the number is left alone, and a plan then never runs threads of its own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import field
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+
+from blockgraph.lazy import np
+from blockgraph.records import dataclass
+
+FOLDERS = ("numpy.libs", "numpy/.dylibs")
+NAMES = tuple(
+    f"{prefix}openblas_{{}}_num_threads{suffix}" for prefix in ("scipy_", "") for suffix in ("64_", "_64", "")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Blas:
+    """The two functions of the library."""
+
+    get: Callable[[], int]
+    set: Callable[[int], None]
+
+
+@cache
+def blas() -> Blas | None:
+    """The OpenBLAS that NumPy has loaded; None if there is none, or another library."""
+    for path in _libraries():
+        try:
+            library = ctypes.CDLL(str(path))
+        except OSError:
+            continue
+        for name in NAMES:
+            if hasattr(library, name.format("set")) and hasattr(library, name.format("get")):
+                return Blas(getattr(library, name.format("get")), getattr(library, name.format("set")))
+    return None
+
+
+def _libraries() -> Iterator[Path]:
+    site = Path(str(np.__file__)).parent.parent
+    for folder in FOLDERS:
+        yield from sorted((site / folder).glob("*openblas*"))
+
+
+@dataclass(slots=True)
+class _Limit:
+    """The calls under way; the first one in sets the number, the last one out restores it."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    inside: int = 0
+    before: int = 0
+
+    def enter(self, threads: int) -> None:
+        library = blas()
+        if library is None:
+            return
+        with self.lock:
+            if not self.inside:
+                self.before = library.get()
+                if self.before != threads:
+                    library.set(threads)
+            self.inside += 1
+
+    def leave(self) -> None:
+        library = blas()
+        if library is None:
+            return
+        with self.lock:
+            self.inside -= 1
+            if not self.inside and library.get() != self.before:
+                library.set(self.before)
+
+
+_LIMIT = _Limit()
+
+
+@dataclass(frozen=True, slots=True)
+class limited:
+    """Within it BLAS uses so many threads."""
+
+    threads: int
+
+    def __enter__(self) -> None:
+        _LIMIT.enter(self.threads)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _LIMIT.leave()

@@ -1,0 +1,145 @@
+"""A plan: everything that can be decided once the sizes are known, before there are arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import field
+from typing import Any
+
+from blockgraph.graph import Graph
+from blockgraph.op import Op
+from blockgraph.peephole import recognise
+from blockgraph.plan.blas import blas
+from blockgraph.plan.kernel import Emit
+from blockgraph.plan.layout import Layout, Layouter
+from blockgraph.plan.memory import Arena, aligned, place, shadow
+from blockgraph.plan.segments import Known, Segment, shared_out
+from blockgraph.plan.stages import Rows, Stage, stages_of
+from blockgraph.plan.steps import Steps, steps_of
+from blockgraph.plan.views import Aliases, aliases_of
+from blockgraph.records import dataclass
+
+MIN_FLOPS = 20_000_000
+"""Below this a run is over before a second thread has woken up."""
+MIN_ROWS = 512
+"""Below this BLAS shares out a product better than its rows can be."""
+MAX_CALLS = 50_000
+"""Calls that are kept; a plan with more writes them down again at every run, segment by segment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a plan is made for: the numbers of all symbols, the dtype of floats, and what the caller gives and wants.
+
+    `inputs` are the dtypes of the inputs by name, `loose` the arrays that do not lie row after row in memory, `kept`
+    the values to be handed over.
+    """
+
+    numbers: tuple[tuple[str, int], ...]
+    dtype: Any
+    inputs: tuple[tuple[str, Any], ...]
+    loose: frozenset[str]
+    kept: frozenset[int]
+    threads: int
+
+
+@dataclass(slots=True)
+class Plan:
+    """`work[k][s]` are the segments of thread k in stage s; `offsets` the places of whole values in the arena."""
+
+    steps: Steps
+    aliases: Aliases
+    layout: Layout
+    kept: frozenset[int]
+    threads: int
+    work: list[list[list[Segment]]]
+    passing: frozenset[int]
+    offsets: dict[int, int]
+    shared: int
+    scratch: int = 0
+    keeps: bool = True
+    constants: dict[Hashable, Any] = field(default_factory=dict)
+
+    @property
+    def bytes(self) -> int:
+        """The size of a workspace's arena: whole values, then the scratch memory of each thread."""
+        return self.shared + self.scratch * len(self.work)
+
+    def base(self, thread: int) -> int:
+        """Where the scratch memory of a thread begins."""
+        return self.shared + self.scratch * thread
+
+
+def plan_of(graph: Graph, request: Request) -> Plan:
+    """The plan for an unrolled graph."""
+    graph = recognise(graph, dict(request.numbers), request.kept)
+    steps = steps_of(graph, dict(request.numbers), request.dtype, dict(request.inputs), request.kept)
+    aliases = aliases_of(steps, request.loose, request.kept)
+    stages = stages_of(steps, aliases)
+    layout = Layouter(steps, aliases, stages, request.kept).run()
+    known = Known(steps, aliases, layout)
+    size = request.threads if _pays(steps, stages) else 1
+    per_stage = [shared_out(stage, known, size) for stage in stages]
+    work = [[segments[thread] for segments in per_stage] for thread in range(size)]
+    offsets, shared = place(layout.lives)
+    passing = frozenset(root for root, owner in layout.owner.items() if layout.levels[owner] == "fresh") | {
+        value for value in steps.inputs if layout.level(value) == "given"
+    }
+    plan = Plan(steps, aliases, layout, request.kept, request.threads, work, passing, offsets, aligned(shared))
+    _measure(plan)
+    return plan
+
+
+def _pays(steps: Steps, stages: list[Stage]) -> bool:
+    """Whether threads of our own are faster than those of BLAS: with many rows, and work to share out."""
+    rows = max((math.prod(stage.lead) for stage in stages if isinstance(stage, Rows)), default=0)
+    return rows >= MIN_ROWS and _flops(steps) >= MIN_FLOPS and blas() is not None
+
+
+def _flops(steps: Steps) -> float:
+    """All FLOPs of a run, those of elementwise work counted tenfold, for that is how long they take."""
+    known: dict[tuple[Op, Any], float] = {}
+    total = 0.0
+    for step in steps.steps:
+        key = (step.op, step.types)
+        if key not in known:
+            cost = step.op.cost(step.types, step.outs)
+            known[key] = float(
+                cost.products.evaluate(dict(steps.numbers)) + 10 * cost.elementwise.evaluate(dict(steps.numbers))
+            )
+        total += known[key]
+    return total
+
+
+@dataclass(slots=True)
+class _Shadows:
+    """Arrays without memory, to learn how much scratch memory the kernels ask for."""
+
+    plan: Plan
+    arrays: dict[int, Any] = field(default_factory=dict)
+
+    def array(self, value: int) -> Any:
+        """An array of the right shape and strides, or the number."""
+        if value in self.plan.steps.constants:
+            return self.plan.steps.constants[value]
+        if value not in self.arrays:
+            look = self.plan.aliases.looks.get(value)
+            steps = self.plan.steps
+            self.arrays[value] = (
+                look.at(self.array(look.base)) if look else shadow(steps.shapes[value], steps.dtypes[value])
+            )
+        return self.arrays[value]
+
+
+def _measure(plan: Plan) -> None:
+    """Write all calls down once without memory: the scratch memory that is needed, and the number of calls."""
+    shadows, arena, calls = _Shadows(plan), Arena(0, real=False), 0
+    for stages in plan.work:
+        for segments in stages:
+            for segment in segments:
+                emit = Emit(arena, 0, plan.steps.dtype, plan.constants)
+                segment.write(emit, shadows)
+                plan.scratch = max(plan.scratch, emit.most)
+                calls += len(emit.calls)
+    plan.keeps = calls <= MAX_CALLS

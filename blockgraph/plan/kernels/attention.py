@@ -1,0 +1,153 @@
+"""Attention by blocks of queries and groups of heads, so that scores stay in the cache and never exist whole."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from blockgraph.lazy import np
+from blockgraph.op import real, whole
+from blockgraph.ops.attend import Attend
+from blockgraph.ops.visible import View, alibi_slopes
+from blockgraph.plan.kernel import Emit, Task, maximum, spread
+from blockgraph.plan.rows import Box, boxes
+
+SCORES = 1 << 18
+"""Scores that a task holds at once."""
+QUERIES = 256
+"""Queries that a task takes at most: under a causal mask the keys to the right of all of them are left out."""
+
+
+Place = tuple[Box, slice, slice]
+"""Batches and key heads, queries, keys."""
+
+
+@spread(Attend)
+def attend(op: Attend, threads: int, *shapes: tuple[int, ...]) -> Iterator[Task]:
+    """Tasks over batches, key heads and blocks of queries."""
+    q, k = shapes[:2]
+    steps, keys = q[-2], k[-2]
+    share = q[-3] // max(k[-3], 1)
+    view = View(steps, keys, op.mask == "causal", None if op.window is None else whole(op.window))
+    rows = max(1, min(QUERIES, SCORES // max(1, share * keys)))
+    for low in range(0, steps, rows):
+        block = slice(low, min(steps, low + rows))
+        seen = view.seen(block)
+        size = (block.stop - block.start) * share
+        heads = max(1, SCORES // max(1, size * (seen.stop - seen.start)))
+        heads = max(1, min(heads, math.prod(k[:-2]) // threads))
+        for box in boxes(k[:-2], heads, threads):
+            weight = math.prod(one.stop - one.start for one in box) * size * max(1, seen.stop - seen.start)
+            yield Task(weight, partial(_write, op, view, box, block, seen))
+
+
+def _write(op: Attend, view: View, box: Box, rows: slice, keys: slice, emit: Emit, out: Any, *operands: Any) -> None:
+    """Scores, weights and mixed values of some key heads, for the queries `rows` over the keys that they see."""
+    q, k, v, *given = operands
+    share = q.shape[-3] // max(k.shape[-3], 1)
+    y = _grouped(out, share)[box][..., rows, :]
+    if keys.start >= keys.stop:
+        emit(y.fill, 0)
+        return
+    more = dict(zip(op.given, given, strict=True))
+    q, k, v = _grouped(q, share)[box][..., rows, :], k[box][..., keys, :], v[box][..., keys, :]
+    *lead, _, steps, width = q.shape
+    scaled, scores = emit.room(q.shape), emit.room((*lead, share, steps, k.shape[-2]))
+    emit(np.multiply, q, width**-0.5 if op.scale is None else real(op.scale), scaled)
+    joined = scores.reshape(*lead, share * steps, k.shape[-2])
+    emit(np.matmul, scaled.reshape(*lead, share * steps, width), k.swapaxes(-1, -2), joined)
+    _add_bias(emit, op, view, scores, more.get("score_bias"), (box, rows, keys), operands[0].shape[-3])
+    _cap(emit, op, scores)
+    masked = _hide(emit, view, scores, more.get("keep"), (box, rows, keys)) or "score_bias" in more
+    sinks = more["sinks"].reshape(-1, share)[box[-1]][..., None, None] if "sinks" in more else None
+    sums = _exponentials(emit, scores, sinks, masked)
+    mixed = emit.room((*lead, share, steps, v.shape[-1]))
+    emit(np.matmul, joined, v, mixed.reshape(*lead, share * steps, v.shape[-1]))
+    emit(np.divide, mixed, sums, y)
+
+
+def _grouped(x: Any, share: int) -> Any:
+    """(..., H, T, n) as (..., G, H/G, T, n): the heads that share keys stand together."""
+    return x.reshape(*x.shape[:-3], x.shape[-3] // share, share, *x.shape[-2:])
+
+
+def _add_bias(emit: Emit, op: Attend, view: View, scores: Any, bias: Any, place: Place, heads: int) -> None:
+    """What is given, and what the distance of a key takes away; in place."""
+    box, rows, keys = place
+    share = scores.shape[-3]
+    if bias is not None:
+        bias = bias[(None,) * max(0, scores.ndim - 1 - bias.ndim)]
+        apart = (bias.shape[-3] // share, share) if bias.shape[-3] > 1 else (1, 1)
+        bias = bias.reshape(*bias.shape[:-3], *apart, *bias.shape[-2:])
+        sizes = bias.shape
+        cut = [one if size > 1 else slice(None) for one, size in zip(box, sizes, strict=False)]
+        last = [one if size > 1 else slice(None) for one, size in zip((rows, keys), sizes[-2:], strict=True)]
+        emit(np.add, scores, bias[(*cut, slice(None), *last)], scores)
+    if op.alibi:
+        slopes = np.asarray(alibi_slopes(heads), emit.dtype).reshape(-1, share)[box[-1]][..., None, None]
+        emit(_take_distance, scores, slopes, view, rows, keys)
+
+
+def _take_distance(scores: Any, slopes: Any, view: View, rows: slice, keys: slice) -> None:
+    scores -= slopes * np.abs(view.ahead(rows, keys)).astype(scores.dtype)
+
+
+def _cap(emit: Emit, op: Attend, scores: Any) -> None:
+    if op.softcap is not None:
+        cap = real(op.softcap)
+        emit(np.multiply, scores, 1 / cap, scores)
+        emit(np.tanh, scores, scores)
+        emit(np.multiply, scores, cap, scores)
+
+
+def _hide(emit: Emit, view: View, scores: Any, keep: Any, place: Place) -> bool:
+    """Minus infinity where nothing is seen. Whether any mask is there."""
+    box, rows, keys = place
+    first = max(keys.start, rows.start + view.offset + 1) if view.window is None else keys.start
+    masked = (view.causal or view.window is not None) and first < keys.stop
+    if masked:
+        part = slice(first, keys.stop)
+        alike = ("hidden", rows.stop - rows.start, keys.stop - first, first - rows.start, view)
+        hidden = emit.constant(alike, lambda: view.hidden(rows, part))
+        emit(np.copyto, scores[..., first - keys.start :], -math.inf, "same_kind", hidden)
+    if keep is not None:
+        wide = keep.ndim > len(box)
+        keep = keep[..., None, None, rows, keys] if wide else keep[..., None, None, None, keys]
+        keep = keep[tuple(one if size > 1 else slice(None) for one, size in zip(box, keep.shape, strict=False))]
+        emit(_hide_unseen, scores, keep)
+    return masked or keep is not None
+
+
+def _hide_unseen(scores: Any, keep: Any) -> None:
+    np.copyto(scores, -math.inf, where=~keep)
+
+
+def _exponentials(emit: Emit, scores: Any, sinks: Any, masked: bool) -> Any:
+    """exp(score - row maximum) in place; the sums, sinks included. A row that sees nothing has zeros, and the sum 1."""
+    top, sums = emit.room((*scores.shape[:-1], 1)), emit.room((*scores.shape[:-1], 1))
+    emit(np.maximum.reduce, scores, -1, None, top, True)
+    if sinks is not None:
+        emit(maximum, top, sinks, top)
+    if masked:
+        emit(_raise, top)
+    emit(np.subtract, scores, top, scores)
+    emit(np.exp, scores, scores)
+    emit(np.matmul, scores, emit.full(scores.shape[-1], 1.0), sums[..., 0])
+    if sinks is not None:
+        emit(np.subtract, sinks, top, top)
+        emit(np.exp, top, top)
+        emit(np.add, sums, top, sums)
+    elif masked:
+        emit(_one_for_none, sums)
+    return sums
+
+
+def _raise(top: Any) -> None:
+    """0 in place of minus infinity."""
+    np.copyto(top, 0, where=np.isneginf(top))
+
+
+def _one_for_none(sums: Any) -> None:
+    np.copyto(sums, 1, where=sums == 0)

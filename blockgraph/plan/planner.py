@@ -1,0 +1,182 @@
+"""Plans and workspaces of one program: made when first asked for, kept for the last few forms of call."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
+from operator import is_
+from typing import Any
+
+from blockgraph.graph import Graph
+from blockgraph.lazy import np
+from blockgraph.plan.compiled import Plan, Request, plan_of
+from blockgraph.plan.kernels import load_kernels
+from blockgraph.plan.workspace import Workspace
+from blockgraph.records import dataclass
+
+MAX_PLANS = 8
+MAX_IDLE = 2
+
+
+@dataclass(slots=True)
+class Ready:
+    """A plan and its idle workspaces. Several threads may run it at once: each has a workspace of its own."""
+
+    plan: Plan
+    idle: list[Workspace] = field(default_factory=list)
+
+    def ordered(self, params: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The parameters in the order of the graph."""
+        return tuple(params[name] for name in self.plan.steps.params.values())
+
+    def run(self, inputs: Mapping[str, Any], params: Sequence[Any]) -> dict[int, Any]:
+        """The kept values, for parameters in the order of the graph; none lies in memory that is used again."""
+        try:
+            space = self.idle.pop()
+        except IndexError:
+            space = Workspace(self.plan)
+        with np.errstate(all="ignore"):  # what is not finite shows in the numbers
+            found = space.run(inputs, params)
+        if len(self.idle) < MAX_IDLE:
+            self.idle.append(space)
+        return found
+
+
+@dataclass(slots=True)
+class Planner:
+    """Runs one unrolled graph by plans."""
+
+    graph: Graph
+    _plans: OrderedDict[Request, Ready] = field(default_factory=OrderedDict)
+    _lock: Any = field(default_factory=threading.Lock)
+
+    def run(
+        self, inputs: Mapping[str, Any], params: Mapping[str, Any], numbers: Mapping[str, int], keep: Iterable[int] = ()
+    ) -> dict[int, Any]:
+        """The arrays of the outputs and of the values in `keep`, by value: as the interpreter has them."""
+        ready = self.ready(self.request(inputs, params, numbers, keep))
+        return ready.run(inputs, ready.ordered(params))
+
+    def request(
+        self,
+        inputs: Mapping[str, Any],
+        params: Mapping[str, Any],
+        numbers: Mapping[str, int],
+        keep: Iterable[int] = (),
+        threads: int | None = None,
+    ) -> Request:
+        """What a plan for these arrays is asked to do; the parameters are of one dtype."""
+        named = (*inputs.items(), *params.items())
+        dtypes = {array.dtype for array in params.values()} or {
+            array.dtype for array in inputs.values() if array.dtype.kind == "f"
+        }
+        return Request(
+            tuple(sorted(numbers.items())),
+            next(iter(dtypes), np.dtype("float64")),
+            tuple((name, array.dtype) for name, array in inputs.items()),
+            frozenset(name for name, array in named if not array.flags.c_contiguous),
+            frozenset((*(port.value for port in self.graph.outputs), *keep)),
+            thread_count(threads),
+        )
+
+    def ready(self, request: Request) -> Ready:
+        """The plan for a request, made now if it is new."""
+        with self._lock:
+            found = self._plans.get(request)
+            if found is not None:
+                self._plans.move_to_end(request)
+                return found
+        load_kernels()
+        made = Ready(plan_of(self.graph, request))
+        with self._lock:
+            found = self._plans.setdefault(request, made)
+            while len(self._plans) > MAX_PLANS:
+                self._plans.popitem(last=False)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What is known of an input before its numbers are read; ids are below `below`."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: Any
+    contiguous: bool
+    below: int | None
+
+    def fits(self, array: Any) -> bool:
+        """Whether another array is of the same form, and its ids in range."""
+        if type(array) is not np.ndarray or array.shape != self.shape or array.dtype != self.dtype:
+            return False
+        if array.flags.c_contiguous != self.contiguous:
+            return False
+        return self.below is None or not array.size or (0 <= array.min() and array.max() < self.below)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A call that was checked: another with the same parameters and inputs of the same form needs no checks.
+
+    Parameters are told by identity; their numbers may have changed.
+    """
+
+    names: tuple[str, ...]
+    arrays: tuple[Any, ...]
+    forms: tuple[Form, ...]
+    ready: Ready
+    ordered: tuple[Any, ...]
+    threads: str | None
+
+    @classmethod
+    def of(
+        cls,
+        ready: Ready,
+        params: Mapping[str, Any],
+        given: Mapping[str, Any],
+        x: Any,
+        inputs: Mapping[str, Any],
+        bounds: Mapping[str, int | None],
+    ) -> Entry | None:
+        """A call that was checked; None if arrays had to be converted, which must be done again each time."""
+        named = x if isinstance(x, Mapping) else dict.fromkeys(inputs, x)
+        same = all(given[name] is params[name] for name in given) and all(
+            inputs[name] is named[name] for name in inputs
+        )
+        if type(params) is not dict or not same:
+            return None
+        forms = tuple(
+            Form(name, array.shape, array.dtype, array.flags.c_contiguous, bounds[name])
+            for name, array in inputs.items()
+        )
+        told = os.environ.get("BLOCKGRAPH_THREADS")
+        return cls(tuple(params), tuple(params.values()), forms, ready, ready.ordered(given), told)
+
+    def fits(self, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> bool:
+        """Whether a call is like the one that was checked."""
+        return (
+            type(params) is dict
+            and len(params) == len(self.names)
+            and len(inputs) == len(self.forms)
+            and all(map(is_, params.values(), self.arrays))
+            and all(map(str.__eq__, params, self.names))
+            and self.threads == os.environ.get("BLOCKGRAPH_THREADS")
+            and all(form.name in inputs and form.fits(inputs[form.name]) for form in self.forms)
+        )
+
+
+def thread_count(threads: int | None = None) -> int:
+    """How many threads a run may use: as asked for, else by BLOCKGRAPH_THREADS, else as many as there are cores."""
+    if threads is None:
+        told = os.environ.get("BLOCKGRAPH_THREADS", "")
+        threads = int(told) if told.isascii() and told.isdigit() and int(told) else _cores()
+    return max(1, threads)
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,148 @@
+"""The memory of a plan and the calls that were written down for it: what one run at a time works with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import field
+from operator import is_
+from typing import Any
+
+from blockgraph.lazy import np
+from blockgraph.plan.blas import limited
+from blockgraph.plan.compiled import Plan
+from blockgraph.plan.kernel import Call, Emit
+from blockgraph.plan.memory import Arena
+from blockgraph.plan.segments import Segment
+from blockgraph.plan.team import run_together
+from blockgraph.records import dataclass
+
+
+@dataclass(slots=True)
+class Arrays:
+    """The whole arrays of a run by value. `fixed` stay from run to run, `passing` do not."""
+
+    plan: Plan
+    arena: Arena
+    fixed: dict[int, Any] = field(default_factory=dict)
+    passing: dict[int, Any] = field(default_factory=dict)
+
+    def array(self, value: int) -> Any:
+        """The array of a value that lives whole, or the number it is."""
+        found = self.fixed.get(value)
+        if found is None:
+            found = self.passing.get(value)
+        return self._find(value) if found is None else found
+
+    def _find(self, value: int) -> Any:
+        plan = self.plan
+        look = plan.aliases.looks.get(value)
+        if look is not None:
+            array = look.at(self.array(look.base))
+            store = self.passing if plan.aliases.root(value) in plan.passing else self.fixed
+        elif value in plan.passing:
+            owner = plan.layout.owner[value]
+            array = self.passing[owner] if owner in self.passing else self._fresh(owner)
+            store = self.passing
+        else:
+            offset = plan.offsets[plan.layout.owner[value]]
+            array = self.arena.array(offset, plan.steps.shapes[value], plan.steps.dtypes[value])
+            store = self.fixed
+        store[value] = array
+        return array
+
+    def _fresh(self, owner: int) -> Any:
+        array = self.passing[owner] = np.empty(self.plan.steps.shapes[owner], self.plan.steps.dtypes[owner])
+        return array
+
+
+class Workspace:
+    """One plan's memory, lent to one caller at a time. The calls are kept as long as the parameters stay the same."""
+
+    def __init__(self, plan: Plan) -> None:
+        """Allocate the arena."""
+        self.plan = plan
+        self.arena = Arena(plan.bytes)
+        self.constants: dict[Hashable, Any] = plan.constants
+        self.arrays = Arrays(plan, self.arena)
+        self._params: Sequence[Any] | None = None
+        self._calls: dict[tuple[int, int, int], list[Call]] = {}
+        self._one: list[Call] | None = None
+
+    def run(self, inputs: Mapping[str, Any], params: Sequence[Any]) -> dict[int, Any]:
+        """The kept values. Arrays are as the plan expects them; none of the results lies in the arena."""
+        if params is not self._params and (
+            self._params is None or len(params) != len(self._params) or not all(map(is_, params, self._params))
+        ):
+            self._bind(params)
+        arrays = self.arrays
+        try:
+            for value, name in self.plan.steps.inputs.items():
+                if value in self.plan.passing:
+                    arrays.passing[value] = inputs[name]
+                else:
+                    np.copyto(arrays.array(value), inputs[name])
+            self._execute()
+            return {value: self._result(value, inputs) for value in self.plan.kept}
+        finally:
+            arrays.passing.clear()
+
+    def _bind(self, params: Sequence[Any]) -> None:
+        """Take other parameters: what was written down for the old ones is forgotten."""
+        self._params = params
+        self._calls.clear()
+        self._one = None
+        fixed = self.arrays.fixed = dict(self.plan.steps.constants)
+        fixed.update(zip(self.plan.steps.params, params, strict=True))
+
+    def _execute(self) -> None:
+        plan = self.plan
+        with limited(1 if len(plan.work) > 1 else plan.threads):
+            if len(plan.work) == 1:
+                self._alone()
+            else:
+                run_together([self._stages(number) for number in range(len(plan.work))])
+
+    def _alone(self) -> None:
+        """All stages on this thread; if nothing changes between runs they are one list of calls."""
+        if self._one is not None:
+            for function, arguments in self._one:
+                function(*arguments)
+            return
+        stages = self.plan.work[0]
+        for at, segments in enumerate(stages):
+            self._make(0, at, segments)
+        if self.plan.keeps and not any(one.changing for segments in stages for one in segments):
+            self._one = [
+                call
+                for at, segments in enumerate(stages)
+                for index in range(len(segments))
+                for call in self._calls[0, at, index]
+            ]
+
+    def _stages(self, thread: int) -> Sequence[Callable[[], None]]:
+        def stage(at: int, segments: Sequence[Segment]) -> Callable[[], None]:
+            return lambda: self._make(thread, at, segments)
+
+        return [stage(at, segments) for at, segments in enumerate(self.plan.work[thread])]
+
+    def _make(self, thread: int, at: int, segments: Sequence[Segment]) -> None:
+        """Make the calls of one thread in one stage, written down before or now."""
+        for index, segment in enumerate(segments):
+            calls = self._calls.get((thread, at, index))
+            if calls is None:
+                emit = Emit(self.arena, self.plan.base(thread), self.plan.steps.dtype, self.constants)
+                segment.write(emit, self.arrays)
+                calls = emit.calls
+                if self.plan.keeps and not segment.changing:
+                    self._calls[thread, at, index] = calls
+            for function, arguments in calls:
+                function(*arguments)
+
+    def _result(self, value: int, inputs: Mapping[str, Any]) -> Any:
+        plan, root = self.plan, self.plan.aliases.root(value)
+        if root in plan.steps.inputs and value == root:
+            return inputs[plan.steps.inputs[root]]
+        array = self.arrays.array(value)
+        if root in plan.passing or root in plan.steps.params or root in plan.steps.constants:
+            return np.asarray(array)
+        return array.copy()

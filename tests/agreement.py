@@ -1,0 +1,88 @@
+"""The execution plan held against the plain interpreter: the same specs, the same arrays, every named value.
+
+`python -m tests.agreement 500` compares that many specs made at random; it prints the figures.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import blockgraph as bg
+from tests.made import sizes, spec
+
+BOUNDS = {"float64": 1e-12, "float32": 1e-5}
+"""How far a value may be from the interpreter's, compared to the largest number in it."""
+
+
+def stirred(params: Mapping[str, Any], seed: int = 0) -> dict[str, Any]:
+    """Parameters that are nowhere at the identity, so that each of them shows in the numbers."""
+    rng = np.random.default_rng(seed)
+    return {
+        name: (array + 0.1 * rng.standard_normal(array.shape)).astype(array.dtype) for name, array in params.items()
+    }
+
+
+def scattered(x: Any) -> Any:
+    """The same arrays, not row after row in memory."""
+    if isinstance(x, Mapping):
+        return {name: scattered(array) for name, array in x.items()}
+    wide = np.zeros(tuple(2 * size for size in x.shape), x.dtype)
+    wide[tuple(slice(None, None, 2) for _ in x.shape)] = x
+    return wide[tuple(slice(None, None, 2) for _ in x.shape)]
+
+
+def fault(expected: Mapping[str, Any], found: Mapping[str, Any], dtype: str) -> str:
+    """What differs between two runs, by name; nothing if they agree."""
+    if list(expected) != list(found):
+        return f"names differ: {sorted(set(expected) ^ set(found))}"
+    for name, reference in expected.items():
+        array = found[name]
+        if (array.shape, array.dtype) != (reference.shape, reference.dtype):
+            return f"{name} is {array.shape} of {array.dtype}, not {reference.shape} of {reference.dtype}"
+        if not np.array_equal(np.isnan(reference), np.isnan(array)):
+            return f"{name} is not a number at other places"
+        if reference.dtype.kind != "f":
+            if not np.array_equal(reference, array):
+                return f"{name} differs"
+            continue
+        finite = reference[np.isfinite(reference)]
+        scale = max(1e-3, float(np.abs(finite).max())) if finite.size else 1.0
+        if not np.allclose(array, reference, rtol=0, atol=scale * BOUNDS[dtype], equal_nan=True):
+            return f"{name} is off by {np.nanmax(np.abs(array - reference)) / scale:.1e}"
+    return ""
+
+
+def compare(program: bg.Program, x: Any, params: Mapping[str, Any], dtype: str, threads: int = 1) -> str:
+    """Hold results and trace of a program against the interpreter; what differs, or nothing."""
+    plain = bg.Program(program.spec, program.graph, program.findings, plan=False)
+    planned = bg.Program(program.spec, program.graph, program.findings, threads=threads)
+    expected = plain.trace(x, params)
+    outputs = planned(x, params)
+    by_name = outputs if isinstance(outputs, Mapping) else {program.graph.outputs[0].name: outputs}
+    return fault(expected.outputs, by_name, dtype) or fault(expected, planned.trace(x, params), dtype)
+
+
+def main(count: int) -> int:
+    """Specs made at random, two sizes and both dtypes each; 1 if any differs."""
+    wrong = 0
+    for number in range(count):
+        rng = random.Random(f"agreement {number}")
+        made = spec(rng)
+        program = bg.compile(made.text, **sizes(rng))
+        for dtype in BOUNDS:
+            x, params = program.sample(number, dtype, B=rng.randint(1, 3), T=rng.choice((1, 2, 5, 9, 33)))
+            found = compare(program, x, stirred(params), dtype, rng.choice((1, 2)))
+            if found:
+                wrong += 1
+                print(f"{number} {dtype}: {found}\n{made.text}")
+    print(f"{count} specs, {wrong} differences")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 500))
