@@ -14,8 +14,8 @@ from blockgraph.op import Cost, Move, Op, Type, volume
 from blockgraph.ops.activations import Activation
 from blockgraph.ops.broadcast import aligned_pattern, chain, loose
 from blockgraph.ops.elementwise import Unary
-from blockgraph.ops.gather import summed_rows
-from blockgraph.ops.norms import normalised, row_means
+from blockgraph.ops.gather import add_rows
+from blockgraph.ops.norms import column_sums, normalised, row_means
 from blockgraph.ops.rope import Rope
 from blockgraph.pattern import Axes, Pattern, parse
 
@@ -215,7 +215,56 @@ class AddRows(Adjoint):
     def forward(self, *arrays: Any) -> Any:
         """The sum."""
         total, dy, ids = arrays
-        return total + summed_rows(dy.reshape(-1, total.shape[-1]), ids.reshape(-1), total.shape[0])
+        y = total.copy()
+        add_rows(y, dy.reshape(-1, total.shape[-1]), ids.reshape(-1))
+        return y
+
+
+@dataclass(frozen=True)
+class Columns(Adjoint):
+    """A sum over all axes but the last."""
+
+    def cost(self, types: tuple[Type, ...], outs: tuple[Type, ...]) -> Cost:
+        """One FLOP per element and operand."""
+        return Cost(elementwise=volume(types[0].shape) * len(types))
+
+
+@final
+@dataclass(frozen=True)
+class ColumnSum(Columns):
+    """y[c] = the sum of x over all rows"""
+
+    name: ClassVar[str] = "column sum"
+
+    def pattern(self, types: tuple[Type, ...]) -> Pattern:
+        """All axes but the last are summed."""
+        return Pattern((_rows(types[0]),), (("c",),))
+
+    def forward(self, *arrays: Any) -> Any:
+        """The sum."""
+        return column_sums(arrays[0])
+
+
+@final
+@dataclass(frozen=True)
+class ColumnDot(Columns):
+    """y[c] = the sum of a * b over all rows"""
+
+    name: ClassVar[str] = "column dot"
+    signature = "a, b"
+
+    def pattern(self, types: tuple[Type, ...]) -> Pattern:
+        """All axes but the last are summed."""
+        return Pattern((_rows(types[0]), _rows(types[0])), (("c",),))
+
+    def forward(self, *arrays: Any) -> Any:
+        """The sum of the products."""
+        a, b = arrays
+        return column_sums(a * b)
+
+
+def _rows(given: Type) -> Axes:
+    return (*(f"r{axis}" for axis in range(len(given.shape or ()) - 1)), "c")
 
 
 @final

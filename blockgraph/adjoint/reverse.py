@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cache
 
+from blockgraph.adjoint.ops import ColumnSum
 from blockgraph.dims import Shape
 from blockgraph.graph import Graph, Node, Port, Repeat
 from blockgraph.op import Op, Type
@@ -147,6 +148,8 @@ class Reverse:
         found, wanted = self.shape(gradient), self.shape(value)
         if found == wanted:
             return gradient
+        if wanted == found[-1:]:
+            return self(ColumnSum(), gradient)
         return self(Sum(summing(found, wanted)), gradient)
 
 

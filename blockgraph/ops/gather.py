@@ -46,13 +46,18 @@ class Lookup(Op, name="lookup", role="source"):
 
 
 def summed_rows(rows: Any, ids: Any, size: int) -> Any:
-    """The rows (N, C) summed by id into (size, C): sorted by id, then summed run by run."""
+    """The rows (N, C) summed by id into (size, C)."""
     total = np.zeros((size, rows.shape[-1]), rows.dtype)
+    add_rows(total, rows, ids)
+    return total
+
+
+def add_rows(total: Any, rows: Any, ids: Any) -> None:
+    """total[v] += the sum of the rows (N, C) whose id is v: sorted by id, then summed run by run."""
     if len(ids):
         order = np.argsort(ids, kind="stable")
         found, starts = np.unique(ids[order], return_index=True)
-        total[found] = np.add.reduceat(rows[order], starts, axis=0)
-    return total
+        total[found] += np.add.reduceat(rows[order], starts, axis=0)
 
 
 @final

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from blockgraph.adjoint.ops import Backward, Chain, Elementwise, Rowwise, WithSlope
+from blockgraph.adjoint.ops import Backward, Chain, ColumnDot, Elementwise, Rowwise, WithSlope
 from blockgraph.adjoint.reverse import Gradient, Reverse, rule, saving
 from blockgraph.graph import Node
 from blockgraph.op import Op
 from blockgraph.ops.activations import Elu, GeluErf, GeluTanh, QuickGelu, Relu, ReluSquared, Silu, Softplus
 from blockgraph.ops.arithmetic import Add, Multiply, Negate, Subtract
-from blockgraph.ops.einsum import Einsum
 from blockgraph.ops.elementwise import Abs, Erf, Exp, Log, Sigmoid, Sqrt, StopGradient, Tanh, Where
 from blockgraph.ops.leaf import number
 from blockgraph.ops.norms import L2Norm
@@ -63,15 +62,9 @@ def multiply(g: Reverse, node: Node, dys: Dys) -> Iterator[Gradient]:
         elif not g.shape(other):
             yield g(Multiply(), dy, other)
         elif len(g.shape(dy)) > 1 and g.shape(other) == g.shape(dy) and g.shape(value) == g.shape(dy)[-1:]:
-            yield g(Einsum(_columns(len(g.shape(dy)))), dy, other)
+            yield g(ColumnDot(), dy, other)
         else:
             yield g(Chain(), dy, other)
-
-
-def _columns(rank: int) -> str:
-    """The pattern of a product that is summed over all axes but the last."""
-    axes = " ".join(f"a{i}" for i in range(rank - 1))
-    return f"{axes} c, {axes} c -> c"
 
 
 @rule(Abs, Erf, Exp, Log, Sigmoid, Sqrt, Tanh, Relu, ReluSquared)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from blockgraph.adjoint.ops import Normalised, NormBackward
+from blockgraph.adjoint.ops import ColumnDot, ColumnSum, Normalised, NormBackward
 from blockgraph.adjoint.reverse import Gradient, Reverse, rule, saving
 from blockgraph.graph import Node
 from blockgraph.op import real
 from blockgraph.ops.arithmetic import Add, Multiply
-from blockgraph.ops.einsum import Einsum
 from blockgraph.ops.leaf import number
 from blockgraph.ops.norms import LayerNorm, RmsNorm
-from blockgraph.ops.reduce import Sum
 
 
 @saving(LayerNorm, RmsNorm)
@@ -52,11 +50,10 @@ def norm(g: Reverse, node: Node, dys: tuple[Gradient, ...]) -> Iterator[Gradient
         yield g(NormBackward(isinstance(op, LayerNorm)), dz, z, inverse)
     else:
         yield None
-    rows = " ".join(f"a{i}" for i in range(len(g.shape(dy)) - 1))
     for name in op.given:
         if not g.wants(named[name]):
             yield None
         elif name == "gamma":
-            yield g(Einsum(f"{rows} c, {rows} c -> c"), dy, z)
+            yield g(ColumnDot(), dy, z)
         else:
-            yield g(Sum(f"{rows} c -> c"), dy)
+            yield g(ColumnSum(), dy)
