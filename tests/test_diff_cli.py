@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 import blockgraph as bg
 from blockgraph.diff import fingerprint
+from blockgraph.drawing import find_dot
+from blockgraph.drawing.themes import THEMES
 from tests.test_cli import ROOT, SPEC, Run, run
 
 __all__ = ["run"]
@@ -81,6 +84,20 @@ def test_the_figure_marks_what_is_removed_added_and_changed_by_sign_line_and_col
     assert text.count("removed, ~ changed") == 1
     assert run("diff", SPEC, POST, "-o", "both.dot")[0] == 2
     assert run("diff", SPEC, POST, "-o", "-") == (1, text, "")
+
+
+def test_the_figure_of_a_difference_takes_a_theme(run: Run) -> None:
+    dots = {
+        theme: run("diff", SPEC, POST, "-o", "-", "--theme", theme)[1] for theme in ("light", "dark", "print", "auto")
+    }
+    assert dots["auto"] == dots["light"]
+    assert len(set(dots.values())) == 3
+    for theme, dot in dots.items():
+        signs = THEMES["light" if theme == "auto" else theme].marks  # type: ignore[index]
+        assert {signs["+"], signs["-"]} <= set(re.findall(r'[^l]color="(#\w+)"', dot))
+    if find_dot() is not None:
+        assert run("diff", SPEC, POST, "-o", "a.svg", "--theme", "auto")[0] == 1
+        assert "prefers-color-scheme" in Path("a.svg").read_text(encoding="utf-8")
 
 
 def test_a_figure_of_equal_specs_has_no_marks(run: Run) -> None:

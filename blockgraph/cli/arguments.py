@@ -109,6 +109,13 @@ def add_level(parser: Parser) -> None:
     parser.add_argument("--level", choices=("block", "sublayer", "op"), default="sublayer", help=help)
 
 
+def add_theme(parser: Parser) -> None:
+    """For which page the colours are."""
+    help = "the colours: for a light page, a dark one, whichever the reader has (auto, SVG only; else light), or in "
+    help += "greys for print (default: light)"
+    parser.add_argument("--theme", choices=("light", "dark", "auto", "print"), default="light", help=help)
+
+
 def add_rankdir(parser: Parser) -> None:
     """Which way the picture runs."""
     help = "let the figure run upwards (BT), or to the right (LR) with the residual rails above (default: BT)"

@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from blockgraph.cli.arguments import Parser, add_level, add_rankdir
+from blockgraph.cli.arguments import Parser, add_level, add_rankdir, add_theme
 from blockgraph.cli.terminal import Terminal, exit_code
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def arguments(parser: Parser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", help=help)
     add_level(parser)
     add_rankdir(parser)
+    add_theme(parser)
     parser.add_argument("--force", action="store_true", help="replace the file if it is there already")
 
 
@@ -58,8 +59,8 @@ def main(options: Namespace, terminal: Terminal) -> int:
     written: list[str] = []
     if path:
         try:
-            text = _text(examined, found, format, options)
-            written, notes = write_picture(terminal, path, format, text, options.force)
+            text, adapts = _text(examined, found, format, options), options.theme == "auto"
+            written, notes = write_picture(terminal, path, format, text, options.force, adapts=adapts)
             findings += notes
         except BlockgraphError as error:
             terminal.findings(error.findings)
@@ -102,9 +103,11 @@ def _answer(
 def _text(examined: Sequence[Examined], found: Difference, format: str, options: Namespace) -> str:
     """Both specs side by side, with what is removed, added and changed marked."""
     from blockgraph.diff.marks import marks
-    from blockgraph.drawing import to_dot, to_mermaid
+    from blockgraph.drawing import Told, to_dot, to_mermaid
 
     graphs = [one.checked.graph for one in examined if one.checked is not None and one.checked.graph is not None]
     legend = (found.same and ["same architecture"] * 2) or ["\N{MINUS SIGN} removed, ~ changed", "+ added, ~ changed"]
-    write = to_mermaid if format == "mermaid" else to_dot
-    return write(graphs, captions=legend, marks=marks(found), level=options.level, rankdir=options.rankdir)
+    shown: Told = {"captions": legend, "marks": marks(found), "level": options.level, "rankdir": options.rankdir}
+    if format == "mermaid":
+        return to_mermaid(graphs, **shown)
+    return to_dot(graphs, theme="light" if options.theme == "auto" else options.theme, **shown)

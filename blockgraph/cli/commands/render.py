@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
-from blockgraph.cli.arguments import Parser, add_level, add_rankdir
+from blockgraph.cli.arguments import Parser, add_level, add_rankdir, add_theme
 from blockgraph.cli.files import write_file
 from blockgraph.cli.pictures import MERMAID, PAGE, checked_output, end, write_picture
 from blockgraph.cli.terminal import Terminal
@@ -50,9 +50,7 @@ def arguments(parser: Parser) -> None:
     parser.add_argument("--params", action="store_true", help="tell how many parameters each part has")
     help = "draw the residual highway thick and mark the norms and other ops on it"
     parser.add_argument("--highway", action="store_true", help=help)
-    help = "the colours: for a light page, a dark one, whichever the reader has (auto, SVG only; else light), or in "
-    help += "greys for print (default: light)"
-    parser.add_argument("--theme", choices=("light", "dark", "auto", "print"), default="light", help=help)
+    add_theme(parser)
     help = "for .html: a run that `run --save-trace` has written, to be gone through step by step"
     parser.add_argument("--trace", metavar="FILE.npz", help=help)
     parser.add_argument("--force", action="store_true", help="replace the file if it is there already")
