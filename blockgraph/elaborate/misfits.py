@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from blockgraph.dims import Dim, Shape, show
@@ -46,8 +47,44 @@ def explain_misfit(frame: Frame, bound: Bound, node: Expr, refs: tuple[Ref, ...]
         message = f"in `{frame.key.rpartition('.')[2]}`: {message}"
     elif misfit.code == "BG101" and _is_stream(frame, node):
         message = "the branch does not fit the stream it is added to"
+    if blame is not None:
+        lines = {int(line) for line in re.findall(r"\bline (\d+)", label)} | {frame.locate(guilty).start.line}
+        related += _told_origin(frame, refs, blame, lines)
     help = _remedy(frame, refs, blame) or help
     frame.report(misfit.code, message, guilty, help, label=label, related=related)
+
+
+def _told_origin(frame: Frame, refs: tuple[Ref, ...], blame: int, told: set[int]) -> tuple[Related, ...]:
+    """Where a foreign size came in, unless it was in a line that is told anyway."""
+    found = _origin(frame, refs, blame)
+    if found is None or found[0].place is None:
+        return ()
+    (node, size), place = found, found[0].place
+    if place.start.line in told:
+        return ()
+    source = f"the parameter {node.op.label()}" if node.op.name == "param" else f"`{node.text or node.op.name}`"
+    return (Related(f"{size} comes in with {source}", place),)
+
+
+def _origin(frame: Frame, refs: tuple[Ref, ...], blame: int) -> tuple[Node, str] | None:
+    """Which step a foreign size came into the guilty operand with, and the size; None if no size is foreign.
+
+    It is followed back from operand to operand as long as one has it.
+    """
+    types, makers = frame.body.builder.types, {value: one for one in frame.body.builder.nodes for value in one.outputs}
+    others = {dim for index, ref in enumerate(refs) if index != blame for dim in types[ref.value].shape or ()}
+    alien = [dim for dim in types[refs[blame].value].shape or () if dim not in others]
+    known = frozenset().union(*(dim.symbols for dim in others))
+    foreign = frozenset().union(*(dim.symbols for dim in alien)) - known
+    node = makers[refs[blame].value]
+    while before := [makers[value] for value in node.inputs if _has(types[value].shape, alien, foreign)]:
+        node = before[0]
+    return (node, str(min(foreign) if foreign else alien[0])) if alien else None
+
+
+def _has(shape: Shape | None, alien: list[Dim], foreign: frozenset[str]) -> bool:
+    """Whether a shape has one of some sizes, or some of their symbols."""
+    return any(dim.symbols & foreign if foreign else dim in alien for dim in shape or ())
 
 
 def _text(part: Any, numbers: dict[str, int]) -> str:
