@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 
 from blockgraph.dims import Dim
-from blockgraph.elaborate.body import MAX_NESTING, MAX_NODES, Body, Session, TooDeep, TooLarge
+from blockgraph.elaborate.body import MAX_NESTING, MAX_NODES, Body, Session, TooDeep, TooLarge, report_circle
 from blockgraph.elaborate.env import Env, build
+from blockgraph.elaborate.extent import extent
 from blockgraph.elaborate.free import report_free_sizes
 from blockgraph.elaborate.instance import ModuleInstance
 from blockgraph.elaborate.items import Ref
 from blockgraph.elaborate.unused import report_unused
-from blockgraph.errors import Finding
+from blockgraph.errors import Finding, Place
 from blockgraph.graph import Graph, GraphBuilder, Port
 from blockgraph.module import Module, PartDecl, Report
 from blockgraph.op import load_ops
@@ -45,29 +46,45 @@ def elaborate(spec: Spec) -> Elaborated:
     load_ops()
     report = Report(list(spec.findings))
     session = Session(spec, report, build(spec, report))
-    others: dict[str, Graph] = {}
+    found = extent(spec, MAX_NODES)
     try:
-        unsure = "model" in spec.unread  # what is taken for the main module may be a block of it
-        graph = open_module(session, spec.modules[spec.main], unsure)[0] if spec.main in spec.modules else None
-        for name, module in spec.modules.items():
-            if name not in session.called and name != spec.main:  # it may be meant for a stack
-                others[name] = open_module(session, module, in_stack=True)[0]
+        if found.past is not None:
+            raise TooLarge(found.past)
+        graph, others = _graphs(session)
         kept = session.conditions.check(session.env.numbers, report, session.repeats)
-    except TooLarge as large:
-        place = large.place or spec.document.value(())
-        report.add(
-            "BG018", f"the graph has more than {MAX_NODES} distinct steps", place, "repeat a block with a stack instead"
-        )
-        return Elaborated(None, _told(spec, report))
-    except TooDeep as deep:
-        message = f"blocks stand in blocks more than {MAX_NESTING} deep"
-        report.add("BG018", message, deep.place, "write some of them as parts of one block, or repeat one with a stack")
+    except (TooLarge, TooDeep) as end:
+        _report_end(end, found.circle, spec, report)
         return Elaborated(None, _told(spec, report))
     report_unused(spec, report)
     if graph is not None:
         graph = replace(graph, conditions=kept)
         report_free_sizes(spec, graph, report)
     return Elaborated(graph, _told(spec, report), others, session.lost, frozenset(report.unknown_names))
+
+
+def _graphs(session: Session) -> tuple[Graph | None, dict[str, Graph]]:
+    """The graph of the main module, and those of the modules that it does not call."""
+    spec = session.spec
+    unsure = "model" in spec.unread  # what is taken for the main module may be a block of it
+    graph = open_module(session, spec.modules[spec.main], unsure)[0] if spec.main in spec.modules else None
+    others = {}
+    for name, module in spec.modules.items():
+        if name not in session.called and name != spec.main:  # it may be meant for a stack
+            others[name] = open_module(session, module, in_stack=True)[0]
+    return graph, others
+
+
+def _report_end(end: TooLarge | TooDeep, circle: tuple[str, Place] | None, spec: Spec, report: Report) -> None:
+    """Report why the blocks of a file could not be worked out to the end."""
+    if circle is not None:
+        report_circle(*circle, report)
+    elif isinstance(end, TooLarge):
+        place = end.place or spec.document.value(())
+        help = "repeat a block with a stack instead"
+        report.add("BG018", f"the graph has more than {MAX_NODES} distinct steps", place, help)
+    else:
+        help = "write some of them as parts of one block, or repeat one with a stack"
+        report.add("BG018", f"blocks stand in blocks more than {MAX_NESTING} deep", end.place, help)
 
 
 def _told(spec: Spec, report: Report) -> tuple[Finding, ...]:

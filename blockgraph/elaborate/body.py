@@ -121,6 +121,11 @@ class Body:
         self.builder.steps.append(Step(name, ref.value, text, op, depth, place))
 
 
+def report_circle(name: str, place: Place, report: Report) -> None:
+    """Report a block that is called, by whatever way, within itself."""
+    report.add("BG030", f"the block `{name}` contains itself", place, "a block cannot be its own part")
+
+
 def join(around: str, name: str) -> str:
     """The path of a name inside a path."""
     return f"{around}.{name}" if around != ROOT else name

@@ -11,7 +11,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from blockgraph.dims import Dim, show
-from blockgraph.elaborate.body import MAX_NESTING, Body, TooDeep, join
+from blockgraph.elaborate.body import MAX_NESTING, Body, TooDeep, join, report_circle
 from blockgraph.elaborate.env import Env
 from blockgraph.elaborate.init import Init
 from blockgraph.elaborate.items import Fault, Item, Ref
@@ -263,9 +263,7 @@ class ModuleInstance(Instance):
         if self.module.is_lost:
             return (self.body.unknown(self.decl.kind),)
         if self.module.name in session.open_blocks:
-            frame.report(
-                "BG030", f"the block `{self.module.name}` contains itself", node, "a block cannot be its own part"
-            )
+            report_circle(self.module.name, frame.locate(node), session.report)
             return tuple(self.body.unknown() for _ in self.module.outputs)
         env = None if self._lacks(args) else self._bound(frame, args)
         if env is None:

@@ -15,6 +15,11 @@ from blockgraph.source.tree import DEPTH_LIMIT, NODE_LIMIT, Stretch, Tree
 
 BEGINNING = Position(1, 1)
 
+TOO_DEEP = (
+    f"the file is nested more than {DEPTH_LIMIT} levels deep",
+    "name the inner parts under `blocks:` and use their names",
+)
+
 
 def describe(value: Any) -> str:
     """A value in the user's words: short and on one line, without the contents of a collection."""
@@ -236,9 +241,5 @@ class Builder:
         )
 
     def _too_deep(self, at: Position) -> NoReturn:
-        self.stop(
-            "BG007",
-            f"the file is nested more than {DEPTH_LIMIT} levels deep",
-            self.place(at),
-            "name the inner parts under `blocks:` and use their names",
-        )
+        message, help = TOO_DEEP
+        self.stop("BG007", message, self.place(at), help)

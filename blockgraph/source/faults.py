@@ -15,7 +15,7 @@ from typing import Any, final
 
 from blockgraph.errors import Finding, Place, Position, Related
 from blockgraph.records import dataclass
-from blockgraph.source.build import Builder
+from blockgraph.source.build import TOO_DEEP, Builder
 from blockgraph.source.tree import BREAK
 
 QUOTE = "quote the text"
@@ -277,6 +277,10 @@ def _no_content(c: _Complaint) -> Fault:
     return c.fault(f"a value is missing before this `{c.character}`", f"write the value; if this is text, {QUOTE}")
 
 
+def _too_deep(c: _Complaint) -> Fault:
+    return replace(c.fault(*TOO_DEEP), code="BG007")
+
+
 def _one_document(c: _Complaint) -> Fault:
     return c.fault("the document ended with `...`, but more follows", "remove the line `...`")
 
@@ -294,6 +298,7 @@ RULES: list[tuple[str, Callable[[_Complaint], Fault]]] = [
     ("scanning an (anchor|alias)", _name),
     ("scanning a block scalar", _block_header),
     ("node content", _no_content),
+    ("nesting depth", _too_deep),
     ("unexpected ':'", _no_space),
     ("document start>?", _one_document),
     ("did not find expected (key|'-' indicator)|expected <block end>", _stray),
