@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 import blockgraph as bg
-from blockgraph.diff import diff
+from blockgraph.diff import Structure, diff
 from blockgraph.drawing import find_dot, program
 from blockgraph.gallery import file_names
+from blockgraph.gallery.sheet import likeness
 from tests.test_cli import ROOT, Run, run
 from tests.test_render_faults import ADD
 from tests.test_render_themes import contrast
@@ -129,7 +130,7 @@ def test_a_cache_counts_every_layer_for_one_sequence(run: Run) -> None:
     assert found["attention"] == ["multi-query (3 heads), sees all"]
 
 
-def test_each_pair_is_compared_in_both_directions_the_nearest_first(run: Run) -> None:
+def test_each_pair_is_compared_in_both_directions(run: Run) -> None:
     names = ["pre_norm", "post_norm", "rezero", "models/gpt2"]
     pages = made(run, *(str(ROOT / "specs" / f"{name}.yaml") for name in names))
     graphs = {name.rpartition("/")[2]: bg.compile(ROOT / "specs" / f"{name}.yaml").graph for name in names}
@@ -138,8 +139,22 @@ def test_each_pair_is_compared_in_both_directions_the_nearest_first(run: Run) ->
         page = facts(pages[file])
         for other in graphs.keys() - {own}:
             assert page[other] == diff(graphs[own], graphs[other]).lines()
-        listed = [name for name in page if name in graphs]
-        assert listed == sorted(listed, key=lambda name: len(page[name]))
+
+
+def test_the_most_alike_come_first(run: Run) -> None:
+    pages = made(run, str(MODELS))
+    names = {file.removesuffix(".html") for file in pages} - {"index"}
+    kin = {name: next(other for other in facts(pages[f"{name}.html"]) if other in names) for name in names}
+    pairs = {"gpt2": "opt", "llama": "mistral", "t5": "bart", "bart": "t5"}
+    assert {name: kin[name] for name in pairs} == pairs
+
+
+@pytest.mark.parametrize(("one", "other"), [("pre_norm", "pre_norm"), ("rezero", "layouts/rezero")])
+def test_likeness_is_one_for_the_same_architecture_only(one: str, other: str) -> None:
+    left, right = (Structure(bg.compile(ROOT / "specs" / f"{name}.yaml").graph) for name in (one, other))
+    found = diff(left, right)
+    assert (likeness(found, left, right) == 1) == found.same_architecture == (one == other)
+    assert 0 < likeness(found, left, right) <= 1
 
 
 @drawing

@@ -9,7 +9,7 @@ from blockgraph.diff.align import Keys, keys
 from blockgraph.diff.canonical import canonical
 from blockgraph.diff.placement import Standing, standings
 from blockgraph.diff.units import Units
-from blockgraph.graph import Graph
+from blockgraph.graph import Graph, Repeat
 from blockgraph.records import dataclass
 
 
@@ -41,6 +41,14 @@ class Structure:
     def canonical(self) -> list[str]:
         """The canonical form."""
         return canonical(self.graph)
+
+    @cached_property
+    def size(self) -> int:
+        """How many units the graph and the bodies of its stacks have."""
+        found = [self.graph]
+        for graph in found:  # grows on the way
+            found += [body for node in graph.nodes if isinstance(node.op, Repeat) for body in node.op.bodies]
+        return sum(len(self.outline(graph).units.all) for graph in {id(graph): graph for graph in found}.values())
 
     def outline(self, graph: Graph) -> Outline:
         """The outline of the graph or of one of its bodies."""

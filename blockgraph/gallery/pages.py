@@ -34,7 +34,7 @@ def spec_page(
     differences: Sequence[tuple[int, list[str]]],
     exhibits: Sequence[Exhibit],
 ) -> str:
-    """One spec: picture, facts, findings, and what must be done to it to get each other spec, the nearest first."""
+    """One spec: picture, facts, findings, and what must be done to it to get each other spec, the most alike first."""
     body = [f'<header><p><a href="index.html">Gallery</a></p>\n<h1>{heading(own.name)}</h1>\n{_source(own)}</header>']
     body.append(f'<div class="sides">\n{_figure(own, picture)}\n{_facts(own, known.facts)}\n</div>')
     body += [_findings(own)] if own.findings else []
@@ -110,7 +110,7 @@ def _differences(own: Exhibit, differences: Sequence[tuple[int, list[str]]], exh
     if not differences:
         return ""
     rows = "\n".join(_difference(exhibits[number], lines) for number, lines in differences)
-    says = f"What must be done to {heading(own.name)} to get another spec; those with the fewest changes come first."
+    says = f"What must be done to {heading(own.name)} to get another spec; those that are most alike come first."
     return f'<section class="others">\n<h2>Differences</h2>\n<p>{says}</p>\n{rows}\n</section>'
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from blockgraph.cost.parameters import number
 from blockgraph.cost.report import Costs, costs
-from blockgraph.diff import Structure, diff
+from blockgraph.diff import Difference, Structure, diff
 from blockgraph.diff.facts import facts, norm_text
 from blockgraph.diff.naming import shown
 from blockgraph.diff.units import Unit, Units
@@ -43,16 +43,26 @@ def sheet(exhibit: Exhibit, structure: Structure | None) -> Sheet:
 
 
 def differences(own: int, structures: Sequence[Structure | None]) -> list[tuple[int, list[str]]]:
-    """What must be done to one spec to get each other, in lines; the nearest first."""
+    """What must be done to one spec to get each other, in lines; those that are most alike first."""
     mine = structures[own]
     if mine is None:
         return []
-    found = [
-        (number, diff(mine, other).lines())
-        for number, other in enumerate(structures)
-        if other is not None and number != own
-    ]
-    return sorted(found, key=lambda pair: (not pair[1][0].startswith("same architecture"), len(pair[1])))
+    others = [(number, other) for number, other in enumerate(structures) if other is not None and number != own]
+    found = [(number, diff(mine, other), other) for number, other in others]
+    ranked = sorted(found, key=lambda one: (-likeness(one[1], mine, one[2]), len(one[1].lines())))
+    return [(number, difference.lines()) for number, difference, _ in ranked]
+
+
+def likeness(found: Difference, mine: Structure, other: Structure) -> float:
+    """The units that both have, of all that one of them has; one that differs inside counts half. 1 is the same."""
+    if found.same_architecture:
+        return 1.0
+    common: dict[int, float] = {}
+    for one in found.pairings:  # a body may be compared with several: its best partner counts
+        matched = len(one.pairs) - len(one.touched) / 2
+        common[id(one.left.graph)] = max(matched, common.get(id(one.left.graph), 0.0))
+    both = sum(common.values())
+    return both / (mine.size + other.size - both)
 
 
 def _sizes(graph: Graph) -> Iterator[Fact]:
