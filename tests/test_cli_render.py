@@ -119,7 +119,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("command", [["render", SPEC], ["diff", SPEC, SPEC], ["redraw"]])
+@pytest.mark.parametrize("command", [["render", SPEC], ["diff", SPEC, SPEC], ["render", SPEC, "html"], ["redraw"]])
 def test_each_fault_of_the_program_is_one_finding_and_leaves_the_dot_text(
     run: Run, folder: Path, command: list[str], fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,7 +135,8 @@ def test_each_fault_of_the_program_is_one_finding_and_leaves_the_dot_text(
             redraw([examine(SPEC, {})], "a.svg", force=False)
         told = as_data(caught.value.findings)
     else:
-        found, out, _ = run(*command, "-o", "a.svg", "--format", "json")
+        words, ending = (command[:-1], "html") if command[-1] == "html" else (command, "svg")
+        found, out, _ = run(*words, "-o", f"a.{ending}", "--format", "json")
         told = json.loads(out)["findings"]
         assert found == 2
     assert [one["code"] for one in told] == [code]

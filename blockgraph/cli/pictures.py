@@ -78,17 +78,17 @@ def save(
         try:
             content, notes = picture(dot, format)  # type: ignore[arg-type]
         except EnvironmentFailure as error:
-            raise EnvironmentFailure(_with_dot(error.findings, path, content, force and not keeps)) from None
+            raise EnvironmentFailure(with_dot(error.findings, path, dot, force and not keeps)) from None
         content = adaptive(content) if adapts and format == "svg" else content
     write_file(path, lambda file: file.write(content), force)
     return tuple(at(note, Place(path)) for note in notes)
 
 
-def _with_dot(findings: Sequence[Finding], path: str, content: bytes, force: bool) -> list[Finding]:
-    """The findings, told about the file that was wanted, and where the DOT text is instead."""
+def with_dot(findings: Sequence[Finding], path: str, dot: str, force: bool) -> list[Finding]:
+    """Write the DOT text beside; the findings, told about the file that was wanted, and where the DOT text is."""
     text = f"{os.path.splitext(path)[0]}.dot"
     try:
-        write_file(text, lambda file: file.write(content), force)
+        write_file(text, lambda file: file.write(dot.encode("utf-8", "replace")), force)
         said = f"the DOT text was written to {text}"
     except EnvironmentFailure as error:
         said = f"the DOT text was not written: {error.findings[0].message}"

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from blockgraph.cli.arguments import Parser, add_level, add_rankdir, add_theme
 from blockgraph.cli.files import write_file
-from blockgraph.cli.pictures import MERMAID, PAGE, checked_output, end, write_picture
+from blockgraph.cli.pictures import MERMAID, PAGE, checked_output, end, with_dot, write_picture
 from blockgraph.cli.terminal import Terminal
-from blockgraph.errors import BlockgraphError
+from blockgraph.errors import BlockgraphError, EnvironmentFailure
 
 if TYPE_CHECKING:
     from blockgraph.cli.specs import Examined
@@ -95,7 +95,11 @@ def _page(examined: Sequence[Examined], path: str, options: Namespace, terminal:
     shown: dict[str, Any] = {name: getattr(options, name) for name in TOLD}
     try:
         steps = measured(read_arrays(options.trace)) if options.trace else ()
-        text = page(subjects, steps, **shown)
+        try:
+            text = page(subjects, steps, **shown)
+        except EnvironmentFailure as error:
+            dot = _text(examined, options, "dot")
+            raise EnvironmentFailure(with_dot(error.findings, path, dot, options.force)) from None
         write_file(path, lambda file: file.write(text.encode()), options.force)
     except BlockgraphError as error:
         terminal.findings(error.findings)
