@@ -15,8 +15,8 @@ import pytest
 import blockgraph as bg
 from blockgraph.drawing import Mark, Marks, to_mermaid
 from blockgraph.graph import Graph, Repeat
+from tests.hostile import TEXTS, shown_as
 from tests.test_cli import ROOT, Run, run
-from tests.test_render import HOSTILE
 from tests.test_render_samples import SAMPLES, drawn, post_norm, pre_norm
 
 __all__ = ["run"]
@@ -97,11 +97,13 @@ def test_several_graphs_stand_beside_each_other_under_their_names() -> None:
     assert nx.number_weakly_connected_components(found.shape) == 2
 
 
-@pytest.mark.parametrize("name", [*HOSTILE, "end", "1. item", "- item", "`code`", "**b** _i_", "%% no", "a|b", "#35;"])
+@pytest.mark.parametrize(
+    "name", [*TEXTS.values(), "end", "1. item", "- item", "`code`", "**b** _i_", "%% no", "a|b", "#35;"]
+)
 def test_a_hostile_name_is_text_and_nothing_else(name: str) -> None:
     found = chart(pre_norm(name))
     title = "".join(found.plates["plate0"].split())
-    assert title == "".join(name.split())
+    assert title == "".join(shown_as(name).split())
     assert len(found.nodes) == len(drawn(pre_norm()).nodes)
     text = to_mermaid([pre_norm(name)])
     quoted = re.findall(r'"([^"]*)"', text)

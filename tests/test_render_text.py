@@ -14,30 +14,9 @@ import pytest
 
 from blockgraph.cli import main
 from blockgraph.drawing import program
+from tests.hostile import TEXTS, shown_as
 from tests.test_render_mermaid import words
 
-TEXTS = {
-    "backslashes": '\\N \\G \\l \\n \\\\ \\" C:\\new',
-    "quotes": "\"double\" 'single' `back` \u201ccurly\u201d",
-    "markup": '<b>bold</b> <i/> <a href="http://x.y/">link</a> <script>alert(1)</script>',
-    "records": "{a|b} <f0> | {c|{d|e}}",
-    "colons": "blk:0 attn::q http://x:1/ a:n:ne",
-    "breaks": "first\nsecond\r\nthird\rfourth\n\nsixth",
-    "right to left": "\u05e9\u05dc\u05d5\u05dd abc 123 \u0645\u0631\u062d\u0628\u0627",
-    "override": "\u202eevil\u202c \u2066isolate\u2069",
-    "emoji": "smile \N{GRINNING FACE}\u200d\N{FIRE} \U0001f1e9\U0001f1ea",
-    "scripts": "ключ 漢字 e\u0301 \u0e01\u0e33",
-    "long": "x" * 10_000,
-    "long words": "ab cde " * 1_500,
-    "entities": "&amp; &#65; &lt; &nbsp; &bogus; &",
-    "closings": "]]> <![CDATA[x]]> <!-- c --> --> </TABLE>> ?>",
-    "percents": "100% %s %(x)d %% ${x} $x #{x} {{x}}",
-    "blanks": "  leading, run   inside, trailing  ",
-    "dot": '>];n99 [URL="x"]; } digraph { // /* */ # ->',
-    "mermaid": "end; %% no\tend subgraph --> ((x)) #35; click n0",
-    "controls": "\x01\x1b[31mred\x1b[0m \x07",
-    "invisible": "\ufeffa\u200bb\u00adc\u00a0d",
-}
 PLAIN = sorted(set(TEXTS) - {"right to left", "override", "emoji", "scripts", "invisible", "long", "long words"})
 """Those of which the font has every glyph; the long ones take a while and are no other in a PDF."""
 ELEMENTS = {"svg", "g", "title", "polygon", "path", "polyline", "ellipse", "text"}
@@ -67,12 +46,6 @@ def rendered(text: str, ending: str) -> bytes:
     return Path(f"a.{ending}").read_bytes()
 
 
-def expected(text: str) -> str:
-    """The text on one line: an empty one is a blank, blanks are all alike, control characters are their symbols."""
-    line = "".join(line or " " for line in text.splitlines()).replace("\N{NO-BREAK SPACE}", " ")
-    return "".join(chr(0x2400 + ord(char)) if ord(char) < 0x20 else char for char in line)
-
-
 def test_the_table_has_what_it_is_to_have() -> None:
     assert {"\\", '"', "<", "{", "|", ":", "\n", "%", "&", "\x1b", "\u202e"} <= set("".join(TEXTS.values()))
     assert max(map(len, TEXTS.values())) >= 10_000
@@ -90,7 +63,7 @@ def test_an_svg_shows_the_text_and_has_no_script_link_or_reference(name: str, dr
             assert not re.search(r"url\(|:", value)
     shown = ["".join(element.itertext()) for element in root.iter("{http://www.w3.org/2000/svg}text")]
     told = "".join(shown).replace("\N{NO-BREAK SPACE}", " ")
-    assert told.startswith(expected(TEXTS[name]) + expected(TEXTS[name][::-1]))
+    assert told.startswith(shown_as(TEXTS[name]) + shown_as(TEXTS[name][::-1]))
     assert told.count("RMSNorm") == 1
 
 
@@ -100,7 +73,7 @@ def test_the_dot_text_that_all_pictures_are_made_of_has_the_text(name: str) -> N
     label = next(line for line in dot.splitlines() if 'class="figure"' in line or 'POINT-SIZE="14"' in line)
     shown = "".join(html.unescape(part) for part in re.findall(r"<FONT[^>]*>(?:<B>)?([^<]*)", label))
     told = shown.replace("\\\\", "\\").replace("\N{NO-BREAK SPACE}", " ")
-    assert told == expected(TEXTS[name]) + expected(TEXTS[name][::-1])
+    assert told == shown_as(TEXTS[name]) + shown_as(TEXTS[name][::-1])
 
 
 @pytest.mark.parametrize("name", PLAIN)
@@ -113,7 +86,7 @@ def test_a_pdf_shows_the_text(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
     told = "".join(done.stdout.decode().split())
     controls = re.compile("[\u2400-\u241f\ufffd]")
     for text in (TEXTS[name], TEXTS[name][::-1]):
-        assert controls.sub("", "".join(expected(text).split())) in controls.sub("", told)
+        assert controls.sub("", "".join(shown_as(text).split())) in controls.sub("", told)
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -121,7 +94,7 @@ def test_a_mermaid_chart_shows_the_text(name: str) -> None:
     chart = rendered(TEXTS[name], "mmd").decode()
     (title,) = re.findall(r'subgraph plate0\["(.*)"\]', chart)
     told = "".join(words(part) for part in title.split("<br/>"))
-    assert "".join(told.split()) == "".join((expected(TEXTS[name]) + expected(TEXTS[name][::-1])).split())
+    assert "".join(told.split()) == "".join((shown_as(TEXTS[name]) + shown_as(TEXTS[name][::-1])).split())
     assert len(re.findall(r"^ +n\d+[\[(]", chart, re.M)) == 3
 
 
