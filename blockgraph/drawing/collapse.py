@@ -270,7 +270,7 @@ class _Collapse:
             for body, name in fold.members:
                 block = repeat.bodies[body]
                 if self.look.level == "block" and not _layered(block):
-                    outputs = self.body(block, values, inner)
+                    outputs = self.body(block, values, inner, "" if alone else name)
                 else:
                     member = inner if alone else self.member(inner, name, repeat, body)
                     inputs = _seen(block, (port.value for port in block.inputs), values)
@@ -306,7 +306,7 @@ class _Collapse:
             for wire, port in pairs
         ]
 
-    def body(self, block: Graph, values: list[Value], plate: int) -> list[Value]:
+    def body(self, block: Graph, values: list[Value], plate: int, title: str = "") -> list[Value]:
         """A whole block as one box."""
         wires = [
             replace(value, name=port.name)
@@ -315,7 +315,7 @@ class _Collapse:
         ]
         told = (*contents(block), *(self.extras.line(block) if plate == FIGURE else ()))
         box = Box(
-            block.name, "box", "block", told, tuple(wires), plate, mark=self.mark(block), key=(id(block), ""), trunk=0
+            title or block.name, "box", "block", told, tuple(wires), plate, mark=self.mark(block), key=(id(block), ""), trunk=0
         )
         made = self.diagram.add(box)
         return [_made(made, block, port.value) for port in block.outputs]

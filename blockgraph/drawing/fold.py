@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from blockgraph.dims import Dim
-from blockgraph.graph import Repeat
+from blockgraph.graph import Graph, Repeat
 from blockgraph.records import dataclass
 
+Segment = tuple[tuple[int, ...], Dim]
+"""Bodies that take turns, and the number of layers."""
 RUN = 3  # equal members of a cycle from this many on fold into one
 
 
@@ -23,27 +25,42 @@ class Fold:
 
 def folds(repeat: Repeat, dims: Mapping[str, int], *, expand: bool = False) -> list[Fold]:
     """The plates of a stack from bottom to top; with `expand` one per layer, where the number of layers is known."""
+    names = body_names(repeat)
     if expand and repeat.count.symbols <= dims.keys():
-        return _layers(repeat, dict(dims))
+        path = repeat.path or "layers"
+        return [Fold(f"{path}.{i}", ((body, ""),), (names[body],)) for i, body in enumerate(repeat.layers(dict(dims)))]
     found: list[Fold] = []
-    for bodies, count in _merged(repeat, dims):
-        found += _cycle(repeat, bodies, count) if len(set(bodies)) > 1 else [_run(repeat, bodies[0], count)]
+    for turn, times in _turns(_merged(repeat, dims)):
+        if len(turn) > 1:
+            layers = [body for bodies, count in turn for body in bodies * int(count.evaluate({}))]
+            found.append(_turning(repeat, layers, Dim(times), names))
+            continue
+        ((bodies, count),) = turn
+        found += _cycle(repeat, bodies, count, names) if len(bodies) > 1 else [_run(repeat, bodies[0], count, names)]
     return found
 
 
-def _layers(repeat: Repeat, dims: dict[str, int]) -> list[Fold]:
-    path = repeat.path or "layers"
-    return [
-        Fold(f"{path}.{i}", ((body, ""),), (repeat.bodies[body].name,)) for i, body in enumerate(repeat.layers(dims))
-    ]
+def body_names(repeat: Repeat) -> list[str]:
+    """What the bodies of a stack are called; those of one name also by what they have and another has not."""
+    details = [_details(body) for body in repeat.bodies]
+    found = []
+    for number, body in enumerate(repeat.bodies):
+        others = [details[n] for n, other in enumerate(repeat.bodies) if n != number and other.name == body.name]
+        own = [detail for detail in details[number] if any(detail not in other for other in others)]
+        found.append(" · ".join(filter(None, (body.name, *own[:1]))) or f"block {number}")
+    return found
 
 
-def _merged(repeat: Repeat, dims: Mapping[str, int]) -> list[tuple[tuple[int, ...], Dim]]:
-    """Segments with known counts as numbers, equal neighbours joined, empty ones left out."""
-    found: list[tuple[tuple[int, ...], Dim]] = []
+def _details(body: Graph) -> list[str]:
+    """What the parts of a block say of themselves, piece by piece."""
+    return [piece for scope in body.scopes.values() for piece in scope.detail.split(" · ") if piece]
+
+
+def _merged(repeat: Repeat, dims: Mapping[str, int]) -> list[Segment]:
+    """Segments with known counts as numbers and their shortest cycle, equal neighbours joined, empty ones left out."""
+    found: list[Segment] = []
     for segment in repeat.segments:
-        count = segment.count.subs(dict(dims))
-        bodies = segment.bodies if len(set(segment.bodies)) > 1 else segment.bodies[:1]
+        count, bodies = segment.count.subs(dict(dims)), _shortest(segment.bodies)
         if count == 0:
             continue
         if found and found[-1][0] == bodies and len(bodies) == 1:
@@ -52,28 +69,61 @@ def _merged(repeat: Repeat, dims: Mapping[str, int]) -> list[tuple[tuple[int, ..
     return found
 
 
-def _run(repeat: Repeat, body: int, count: Dim) -> Fold:
-    name = repeat.bodies[body].name
+def _shortest(bodies: tuple[int, ...]) -> tuple[int, ...]:
+    """The shortest cycle that, repeated, gives this one."""
+    length = len(bodies)
+    parts = (bodies[:part] for part in range(1, length + 1) if length % part == 0)
+    return next(part for part in parts if part * (length // len(part)) == bodies)
+
+
+def _turns(segments: Sequence[Segment]) -> Iterator[tuple[Sequence[Segment], int]]:
+    """Segments in turns: several that come again right after each other, as often as they do; else each by itself."""
+    place = 0
+    while place < len(segments):
+        length, times = max(
+            _repetitions(segments, place), key=lambda item: (item[0] * item[1], -item[0]), default=(1, 1)
+        )
+        yield segments[place : place + length], times
+        place += length * times
+
+
+def _repetitions(segments: Sequence[Segment], place: int) -> Iterator[tuple[int, int]]:
+    """How many segments from a place on come again, and how often; their counts are known."""
+    for length in range(2, (len(segments) - place) // 2 + 1):
+        turn = segments[place : place + length]
+        if any(len(bodies) > 1 or count.as_int() is None for bodies, count in turn):
+            continue
+        times = 1
+        while segments[place + length * times : place + length * (times + 1)] == turn:
+            times += 1
+        if times > 1:
+            yield length, times
+
+
+def _run(repeat: Repeat, body: int, count: Dim, names: Sequence[str]) -> Fold:
     shared = ("one set of parameters",) if repeat.shared else ()
     if count == 1:
-        return Fold(name, ((body, ""),))
-    return Fold(f"× {count}", ((body, ""),), tuple(filter(None, (name, *shared))))
+        return Fold(names[body], ((body, ""),))
+    return Fold(f"× {count}", ((body, ""),), tuple(filter(None, (names[body], *shared))))
 
 
-def _cycle(repeat: Repeat, bodies: tuple[int, ...], count: Dim) -> list[Fold]:
+def _cycle(repeat: Repeat, bodies: tuple[int, ...], count: Dim, names: Sequence[str]) -> list[Fold]:
     """The whole turns as one plate, then the layers of a turn that is cut short."""
     layers = count.as_int()
     turns = count / len(bodies) if layers is None else Dim(layers // len(bodies))
     rest = bodies[: layers % len(bodies)] if layers is not None else ()
-    names = [repeat.bodies[body].name or f"block {body}" for body in bodies]
-    details = (f"({', '.join(names)})", *(("one set of parameters",) if repeat.shared else ()))
-    whole = [Fold(f"× {turns}", _members(bodies, names), details)] if turns != 0 else []
-    return whole + [_run(repeat, body, Dim(len(list(run)))) for body, run in groupby(rest)]
+    whole = [_turning(repeat, bodies, turns, names)] if turns != 0 else []
+    return whole + [_run(repeat, body, Dim(len(list(run))), names) for body, run in groupby(rest)]
 
 
-def _members(bodies: tuple[int, ...], names: list[str]) -> tuple[tuple[int, str], ...]:
-    found: list[tuple[int, str]] = []
-    for (body, name), run in groupby(zip(bodies, names, strict=True)):
-        length = len(list(run))
-        found += [(body, f"{name} × {length}")] if length >= RUN else [(body, name)] * length
-    return tuple(found)
+def _turning(repeat: Repeat, layers: Sequence[int], turns: Dim, names: Sequence[str]) -> Fold:
+    """One plate for turns through several layers: `× 8` (local, local, global)."""
+    members: list[tuple[int, str]] = []
+    told: list[str] = []
+    for body, run in groupby(layers):
+        length, name = len(list(run)), names[body]
+        many = f"{name} × {length}"
+        members += [(body, many)] if length >= RUN else [(body, name)] * length
+        told += [many] if length >= RUN else [name] * length
+    shared = ("one set of parameters",) if repeat.shared else ()
+    return Fold(f"× {turns}", tuple(members), (f"({', '.join(told)})", *shared))
