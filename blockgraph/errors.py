@@ -97,6 +97,10 @@ class InputError(BlockgraphError):
     """What was given to a run does not fit the spec: arrays, parameters, sizes (BG1xx, BG3xx, BG4xx)."""
 
 
+class DrawingError(BlockgraphError):
+    """What was asked for cannot be drawn or written in that form (BG5xx)."""
+
+
 class EnvironmentFailure(BlockgraphError):
     """The machine lacks something: a program, a package, memory, a file (BG9xx)."""
 

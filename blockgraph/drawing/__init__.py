@@ -9,6 +9,7 @@ from blockgraph.drawing.arrange import arrange
 from blockgraph.drawing.axes import Axes, Rankdir
 from blockgraph.drawing.collapse import Look, collapse
 from blockgraph.drawing.diagram import Box, Diagram, Plate
+from blockgraph.drawing.extent import refuse_too_large
 from blockgraph.drawing.extras import extras, total_line
 from blockgraph.drawing.faults import faults, guilty, mended
 from blockgraph.drawing.levels import Level
@@ -46,7 +47,10 @@ class Told(TypedDict, total=False):
 
 
 def to_dot(graphs: Sequence[Graph], *, theme: ThemeName = "light", **told: Unpack[Told]) -> str:
-    """The DOT text of graphs side by side, each under its name and its caption, in the colours for a kind of page."""
+    """The DOT text of graphs side by side, each under its name and its caption, in the colours for a kind of page.
+
+    Raises DrawingError (BG501) where it would be too large.
+    """
     return written(graphs, theme=theme, **told).dot
 
 
@@ -71,6 +75,8 @@ def _diagrams(graphs: Sequence[Graph], told: Told) -> Iterator[Diagram]:
     for graph in graphs:
         more = extras(graph, numbers=numbers, params=params, tolls=tolls)
         level, marks = told.get("level", "sublayer"), told.get("marks", NO_MARKS)
+        if told.get("expand", False):
+            refuse_too_large(graph, level)
         yield collapse(graph, Look(level, told.get("expand", False), marks, more))
 
 

@@ -98,6 +98,7 @@ class _Arranger:
         self.boxes, self.diagram = sketch.wiring.boxes, sketch.wiring.diagram
         self.column = {box: n for n, boxes in enumerate(self.wiring.columns) for box in boxes}
         self.next = {low: high for boxes in self.wiring.columns for low, high in pairwise(boxes)}
+        self.first = first_boxes(self.diagram, self.wiring)
         self.branches: dict[int, list[Branch]] = {box: [] for box in self.wiring.live}
         self.upward: dict[int, list[tuple[int, Wire]]] = {}
         self.lane_of: dict[tuple[str, int], Lane] = {}
@@ -185,7 +186,8 @@ class _Arranger:
         alone = up is None and box not in self.upward
         for number, (plate, branches) in enumerate(self.taps(box), start=1):
             tap = self.point(plate, self.sketch.lanes[box], tap=True)
-            self.sketch.rows[tap] = Row(box + number / 1000, [tap])
+            inside = plate not in self.diagram.around(self.boxes[box].plate)
+            self.sketch.rows[tap] = Row((self.first[plate] - 1 if inside else box) + number / 1000, [tap])
             trunk.append(tap)
             for branch in branches:
                 self.branch(branch, trunk if alone else [tap], plate)
@@ -265,6 +267,14 @@ class _Arranger:
     def point(self, plate: int, lane: Lane, *, tap: bool = False) -> Ref:
         self.sketch.points.append(Point(tap, plate, lane))
         return ("p", len(self.sketch.points) - 1)
+
+
+def first_boxes(diagram: Diagram, wiring: Wiring) -> dict[int, int]:
+    """The first box in each plate."""
+    found: dict[int, int] = {}
+    for box in reversed(wiring.live):
+        found |= dict.fromkeys(diagram.around(wiring.boxes[box].plate), box)
+    return found
 
 
 def _grouped(branches: Iterable[Branch]) -> list[Branch]:

@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
+from blockgraph.drawing.alike import Alike
 from blockgraph.drawing.diagram import FIGURE, Box, Diagram, Plate, Wire
 from blockgraph.drawing.extras import NO_EXTRAS, Extras
 from blockgraph.drawing.fold import Fold, folds
@@ -17,7 +18,7 @@ from blockgraph.drawing.inscribe import Value, bare_text, family, op_box, operan
 from blockgraph.drawing.levels import Level, Reading, contents, opens
 from blockgraph.drawing.marking import NO_MARKS, Key, Mark, Marks
 from blockgraph.drawing.opening import written_out
-from blockgraph.drawing.scopes import leaf_scope
+from blockgraph.drawing.values import carry, is_read, name_of, seen, wire_of
 from blockgraph.graph import Graph, Node, Repeat, Scope
 from blockgraph.op import Op
 from blockgraph.ops.leaf import Leaf
@@ -43,7 +44,7 @@ def collapse(graph: Graph, look: Look) -> Diagram:
     outputs = _run(_Collapse(diagram, graph.dims, look).whole(graph))
     for port, value in zip(graph.outputs, outputs, strict=True):
         key = (id(graph), graph.producers[port.value].id)
-        wire = value if isinstance(value, Wire) else _made(diagram.add(Box(value, key=key)), graph, port.value)
+        wire = value if isinstance(value, Wire) else wire_of(diagram.add(Box(value, key=key)), graph, port.value)
         diagram.add(Box(port.name, "output", inputs=(wire,), key=key))
     return diagram
 
@@ -87,15 +88,19 @@ class _Collapse:
         plates: dict[str, int] = {}
         reading = Reading(graph, self.look.level)
         for node in graph.nodes:
-            inner = self.plate(reading, node.scope, plate, plates)
+            if node.id in reading.skipped:
+                continue
+            inner = self.plate(reading, node, plate, plates)
             leaf = reading.leaf(node.scope)
             if node.op.name == "input":
                 self.input(graph, node, known)
             elif isinstance(node.op, Repeat):
                 outputs = yield self.stack(graph, node.op, [known[value] for value in node.inputs], inner)
-                known.update(_seen(graph, node.outputs, outputs))
+                known.update(seen(graph, node.outputs, outputs))
             elif node.op.name in ("param", "constant"):
                 known[node.outputs[0]] = source_text(node, inside=bool(node.scope) and node.op.name == "param")
+            elif node.id in reading.sums:
+                self.sum(graph, node, reading.sums[node.id], known, inner)
             elif leaf is not None:
                 if node.outputs[0] not in known:
                     self.part(graph, leaf, reading.calls[leaf], known, inner)
@@ -103,10 +108,16 @@ class _Collapse:
                 self.op(graph, node, known, inner)
         return [known[port.value] for port in graph.outputs]
 
-    def plate(self, reading: Reading, key: str, plate: int, plates: dict[str, int]) -> int:
-        """The innermost plate of a scope, made when first met."""
+    def plate(self, reading: Reading, node: Node, plate: int, plates: dict[str, int]) -> int:
+        """The innermost plate of a node, made when first met."""
         graph = reading.graph
-        for outer in reading.plates(key):
+        beside = next((one for one in reading.alike if node.id in one.beside), None)
+        for outer in [*reading.plates(node.scope), *([beside.first] if beside is not None else [])]:
+            one = next((one for one in reading.alike if one.first == outer), None)
+            if one is not None:
+                plate = self.many(one, plate, plates)
+            if one is not None and (one is beside or reading.shown[outer] == "box"):
+                break
             if outer not in plates:
                 scope = graph.scopes[outer]
                 made = self.part_plate(plate, scope.title or scope.path, scope.family, (id(graph), outer))
@@ -114,6 +125,27 @@ class _Collapse:
                 plates[outer] = self.diagram.frame(replace(made, details=(*detail, *self.details(graph, outer))))
             plate = plates[outer]
         return plate
+
+    def many(self, one: Alike, plate: int, plates: dict[str, int]) -> int:
+        """The plate of parts that are alike."""
+        key = f"{one.first} and others"
+        if key not in plates:
+            plates[key] = self.diagram.frame(Plate(plate, f"× {one.count}", (one.name,), "stack"))
+        return plates[key]
+
+    def sum(self, graph: Graph, node: Node, one: Alike, known: dict[int, Value], plate: int) -> None:
+        """The sum over parts that are alike, of which one is drawn, and what it is added to."""
+        term, start = known[one.term], None if one.start is None else known[one.start]
+        assert isinstance(term, Wire)
+        key = (id(graph), node.id)
+        box = Box(
+            f"sum over {one.name}", "pill", "operator", (), (replace(term, name=""),), plate, direct=True, key=key
+        )
+        made = wire_of(self.diagram.add(box), graph, node.outputs[0])
+        if isinstance(start, Wire):
+            both = op_box(node.op, [replace(start, name=""), made], plate)  # type: ignore[arg-type]
+            made = wire_of(self.diagram.add(replace(both, key=key)), graph, node.outputs[0])
+        known[node.outputs[0]] = made
 
     def part_plate(self, parent: int, title: str, family: str, key: Key) -> Plate:
         """The plate of a block, or of a part that is opened."""
@@ -126,7 +158,7 @@ class _Collapse:
         value = node.outputs[0]
         if value not in known:
             box = Box(node.op.label(), "input", key=(id(graph), node.id))
-            known[value] = _made(self.diagram.add(box), graph, value)
+            known[value] = wire_of(self.diagram.add(box), graph, value)
 
     def part(self, graph: Graph, key: str, call: list[Node], known: dict[int, Value], plate: int) -> None:
         """All nodes of one call as one box."""
@@ -144,7 +176,7 @@ class _Collapse:
         ids = {node.id for node in call}
         used = [v for v in sorted(made) if v in leaving or any(user.id not in ids for user in graph.users(v))]
         number = self.diagram.add(box)
-        known.update((value, _made(number, graph, value)) for value in made)
+        known.update((value, wire_of(number, graph, value)) for value in made)
         self.values(graph, number, used, known)
 
     def block(self, graph: Graph, key: str, call: list[Node]) -> Iterable[str]:
@@ -171,21 +203,21 @@ class _Collapse:
     def values(self, graph: Graph, box: int, values: Sequence[int], known: dict[int, Value]) -> None:
         """What a box puts out; several values have a port each."""
         for value in values:
-            made = replace(_made(box, graph, value), called=self.called(graph, value))
+            made = replace(wire_of(box, graph, value), called=self.called(graph, value))
             known[value] = made if len(values) == 1 else self.port(graph, value, made, self.diagram.boxes[box].plate)
 
     def called(self, graph: Graph, value: int) -> str:
         """The name of a value inside a part, where the part is opened."""
         names = [step.name for step in graph.steps if step.value == value and step.name not in graph.scopes]
         inside = self.look.level == "op" and names and ("." in names[-1].rstrip("0123456789.") or not graph.scopes)
-        return _name(graph, value) if inside else ""
+        return name_of(graph, value) if inside else ""
 
     def port(self, graph: Graph, value: int, wire: Wire, plate: int, name: str = "") -> Wire:
         """The named end of a value that stands beside others: of a split, or at the border of a stack."""
         key = (id(graph), graph.producers[value].id)
         return replace(
             wire,
-            box=self.diagram.add(Box(name or _name(graph, value), "port", "port", (), (wire,), plate, key=key)),
+            box=self.diagram.add(Box(name or name_of(graph, value), "port", "port", (), (wire,), plate, key=key)),
             name="",
         )
 
@@ -200,9 +232,12 @@ class _Collapse:
             return
         key = key or (id(graph), node.id)
         mark, toll = self.marks.boxes.get(key), key in self.extras.tolls
-        names = operand_names(node.op, [_name(graph, value) for value in node.inputs])
+        names = operand_names(node.op, [name_of(graph, value) for value in node.inputs])
         named = [replace(v, name=name) if isinstance(v, Wire) else v for v, name in zip(values, names, strict=True)]
-        box = self.diagram.add(replace(op_box(node.op, named, plate), mark=mark, toll=toll, key=key))
+        made = op_box(node.op, named, plate)
+        if node.op.name == "index" and self.diagram.plates[plate].kind == "stack":
+            made = replace(made, title="its own part")
+        box = self.diagram.add(replace(made, mark=mark, toll=toll, key=key))
         leaving = {port.value for port in graph.outputs}
         used = [value for value in node.outputs if graph.users(value) or value in leaving]
         self.values(graph, box, used or node.outputs, known)
@@ -256,7 +291,7 @@ class _Collapse:
             return given
         notes = (self.marks.wires.get((id(graph), node.id, value)) for node in call)
         note = next(filter(None, notes), "") if self.marks.wires else ""
-        return replace(given, note=note, name=_name(graph, value))
+        return replace(given, note=note, name=name_of(graph, value))
 
     def stack(self, graph: Graph, repeat: Repeat, values: list[Value], plate: int) -> Walk:
         """The plates of a stack, each fed by the one below; returns the outputs of the last."""
@@ -273,11 +308,11 @@ class _Collapse:
                     outputs = self.body(block, values, inner, "" if alone else name)
                 else:
                     member = inner if alone else self.member(inner, name, repeat, body)
-                    inputs = _seen(block, (port.value for port in block.inputs), values)
+                    inputs = seen(block, (port.value for port in block.inputs), values)
                     outputs = yield self.walk(block, inputs, member)
-                values = _carry(repeat, values, outputs)
+                values = carry(repeat, values, outputs)
             outputs = self.leaving(repeat, fold, outputs, inner)
-            values = _carry(repeat, values, outputs)
+            values = carry(repeat, values, outputs)
         return outputs
 
     def entering(self, repeat: Repeat, fold: Fold, values: list[Value], plate: int) -> list[Value]:
@@ -286,7 +321,7 @@ class _Collapse:
         carried = {place for place in repeat.carried if place is not None}
         ported = carried if len(carried) > 1 else set()
         ported |= {
-            place for place, port in enumerate(block.inputs) if place not in carried and _is_read(block, port.value)
+            place for place, port in enumerate(block.inputs) if place not in carried and is_read(block, port.value)
         }
         return [
             self.port(block, port.value, value, plate, port.name)
@@ -315,50 +350,22 @@ class _Collapse:
         ]
         told = (*contents(block), *(self.extras.line(block) if plate == FIGURE else ()))
         box = Box(
-            title or block.name, "box", "block", told, tuple(wires), plate, mark=self.mark(block), key=(id(block), ""), trunk=0
+            title or block.name,
+            "box",
+            "block",
+            told,
+            tuple(wires),
+            plate,
+            mark=self.mark(block),
+            key=(id(block), ""),
+            trunk=0,
         )
         made = self.diagram.add(box)
-        return [_made(made, block, port.value) for port in block.outputs]
-
-
-def _made(box: int, graph: Graph, value: int) -> Wire:
-    shape = graph.types[value].shape
-    return Wire(box, shape, shape)
+        return [wire_of(made, block, port.value) for port in block.outputs]
 
 
 def _layered(graph: Graph) -> bool:
     return any(isinstance(node.op, Repeat) for node in graph.nodes)
-
-
-def _is_read(block: Graph, value: int) -> bool:
-    """Whether an op of an equation reads an input of a block itself."""
-    return any(isinstance(node.op, Op) and leaf_scope(block, node.scope) is None for node in block.users(value))
-
-
-def _name(graph: Graph, value: int) -> str:
-    """The last name of a value, without the path of its part and the number of its version; else its place."""
-    names = [step.name for step in graph.steps if step.value == value]
-    names += [port.name for port in graph.inputs if port.value == value]
-    if not names:
-        outputs = graph.producers[value].outputs
-        return f"[{outputs.index(value)}]" if len(outputs) > 1 else ""
-    stem, _, last = names[-1].rpartition(".")
-    return stem.rpartition(".")[2] if last.isdigit() and stem else last
-
-
-def _seen(graph: Graph, names: Iterable[int], values: Iterable[Value]) -> dict[int, Value]:
-    """Values that come from another graph, with their shapes as this one tells them."""
-    pairs = zip(names, values, strict=True)
-    return {name: replace(v, seen=graph.types[name].shape) if isinstance(v, Wire) else v for name, v in pairs}
-
-
-def _carry(repeat: Repeat, values: list[Value], outputs: list[Value]) -> list[Value]:
-    """The inputs of the next layer."""
-    values = list(values)
-    for output, carried in zip(outputs, repeat.carried, strict=True):
-        if carried is not None:
-            values[carried] = output
-    return values
 
 
 def _many(fold: Fold) -> bool:

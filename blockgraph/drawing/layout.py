@@ -21,6 +21,7 @@ WIDE: Final = 156.0  # of an ordinary box
 COMPACT: Final = 92.0  # of the box of an op where every op is drawn
 ROUND: Final = 20.0  # of a circle
 TELL_GAP: Final = 6.0  # between a line and the text beside it
+TELL: Final = 12.0  # the height of a line of such a text
 TELL_SIZE: Final = 9.5
 NAME_SIZE: Final = 8.5
 NAME: Final = 12.0  # between lines that enter a box from the side under a name
@@ -52,6 +53,11 @@ class Layout:
         """The room across that the text beside a path takes, from the line on."""
         text = self.tell_label(path)
         return TELL_GAP + text.width if self.axes.upright else text.height + 1
+
+    def tell_length(self, path: int) -> float:
+        """The room along a path that the text beside it takes."""
+        text = self.tell_label(path)
+        return TELL * len(text.title) if self.axes.upright else text.width + 1
 
     def name_width(self, path: int) -> float:
         """The width of the name at the end of a path."""
@@ -147,13 +153,12 @@ def frame_plates(sketch: Sketch, layout: Layout) -> None:
 
 def _include_texts(sketch: Sketch, layout: Layout) -> None:
     """The plates hold the texts beside their lines and the names at the ends of these."""
-    diagram = sketch.wiring.diagram
-    for number in layout.tells if layout.axes.upright else ():
-        low, high = tell_at(sketch, sketch.paths[number])
+    for number in layout.tells:
+        low, _ = tell_at(sketch, sketch.paths[number])
         x, y = layout.spots[low]
-        _include(
-            layout, diagram.common(sketch.plate(low), sketch.plate(high)), Frame(x, y, x + layout.tell_room(number), y)
-        )
+        y += layout.sizes[low[1]][1] / 2 if low[0] == "n" else 0.0
+        across = (0.0, layout.tell_room(number)) if layout.axes.upright else (-layout.tell_room(number), 0.0)
+        _include(layout, sketch.plate(low), Frame(x + across[0], y, x + across[1], y + layout.tell_length(number)))
     for number in layout.names:
         path = sketch.paths[number]
         if enters_aside(sketch, path):
@@ -163,14 +168,13 @@ def _include_texts(sketch: Sketch, layout: Layout) -> None:
 
 
 def _widen(sketch: Sketch, layout: Layout) -> None:
-    """The plates of opened parts are as wide as a box where they begin, and hold their label before the lane there."""
+    """Plates hold their label before the lane in which they begin; those of opened parts are as wide as a box there."""
     for plate, (low, _) in extents(sketch).items():
-        if sketch.wiring.diagram.plates[plate].kind == "part" and plate in layout.frames:
-            x, frame = layout.across[low], layout.frames[plate]
-            before = max(WIDE / 2, layout.labels[plate].width + 4)
-            layout.frames[plate] = replace(
-                frame, left=min(frame.left, x - before), right=max(frame.right, x + WIDE / 2)
-            )
+        if low[1] == 0 and plate and plate in layout.frames:
+            x, frame, text = layout.across[low], layout.frames[plate], layout.labels[plate]
+            least = WIDE / 2 if sketch.wiring.diagram.plates[plate].kind == "part" else 0.0
+            left = min(frame.left, x - max(least, text.width + 4 if text.title else 0.0))
+            layout.frames[plate] = replace(frame, left=left, right=max(frame.right, x + least))
 
 
 def extents(sketch: Sketch) -> dict[int, tuple[Lane, Lane]]:

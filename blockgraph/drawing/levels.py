@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Final, Literal
 
+from blockgraph.drawing.alike import Alike, alike
 from blockgraph.drawing.scopes import around
 from blockgraph.graph import Graph, Node, Repeat
 from blockgraph.op import Op
@@ -42,6 +43,21 @@ class Reading:
     def leaf(self, key: str) -> str | None:
         """The outermost scope around a node that is a box."""
         return next((outer for outer in around(self.graph, key) if self.shown[outer] == "box"), None)
+
+    @cached_property
+    def alike(self) -> list[Alike]:
+        """Sums of parts that are alike, of which one is drawn, where parts are opened."""
+        return alike(self.graph) if self.level == "op" else []
+
+    @cached_property
+    def skipped(self) -> frozenset[int]:
+        """The nodes that are not drawn, because others are drawn for them."""
+        return frozenset(node for one in self.alike for node in one.skipped)
+
+    @cached_property
+    def sums(self) -> dict[int, Alike]:
+        """The nodes with which such sums end."""
+        return {one.last: one for one in self.alike}
 
     @cached_property
     def calls(self) -> dict[str, list[Node]]:

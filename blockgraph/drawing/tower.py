@@ -18,7 +18,6 @@ from blockgraph.drawing.tracks import lanes
 GAP: Final = 17.0  # between a box and what is above it: room for an arrow
 TAP_GAP: Final = 13.0  # above a box up to a tap
 BORDER: Final = 9.0  # between the border of a plate and what is outside
-TELL: Final = 12.0  # more room for a line with a shape beside it
 Bound = tuple[int, float]
 """A thing that stands below, and how far at least."""
 
@@ -38,6 +37,10 @@ class Tower:
         self.floor: dict[int, int] = {FIGURE: self.put([])}
         self.inside: dict[int, list[Bound]] = {}  # what the ceiling of each plate is above
         self.row: dict[int, int] = {}
+        self.told: dict[Ref, float] = {}  # how long the text is that stands beside a line from there
+        for number in layout.tells:
+            ref = tell_at(sketch, sketch.paths[number])[0]
+            self.told[ref] = max(self.told.get(ref, 0.0), layout.tell_length(number))
 
     def put(self, bounds: list[Bound]) -> int:
         """Put a thing as low as its bounds allow."""
@@ -67,15 +70,10 @@ class Tower:
             pairs = list(pairwise(path.refs))
             for low, high in pairs:
                 if self.sketch.rows[low] is not self.sketch.rows[high]:
-                    room = self.tell_room(number) if (low, high) == told else 0.0
+                    room = self.layout.tell_length(number) if (low, high) == told else 0.0
                     room += self.name_room(number) if (low, high) == pairs[-1] else 0.0
                     found.setdefault(id(self.sketch.rows[high]), []).append((low, high, room))
         return found
-
-    def tell_room(self, path: int) -> float:
-        """The room along a line that the text beside it takes."""
-        text = self.layout.tell_label(path)
-        return TELL * len(text.title) if self.layout.axes.upright else text.width - 4
 
     def name_room(self, path: int) -> float:
         """The room along a line for the name at its end; upright, the name is on the other side than the shape."""
@@ -149,11 +147,12 @@ class Tower:
     def put_row(self, row: Row, bounds: list[Bound]) -> None:
         """Put a row; its tracks are taken up by it."""
         number = self.row[id(row)] = self.put(bounds)
+        told = {self.place_of[self.sketch.lane(ref)]: self.told.get(ref, 0.0) for ref in row.refs}
         for track, half in self.halves(row).items():
-            self.top[track] = [(number, half)]
+            self.top[track] = [(number, half + told.get(track, 0.0))]
         for ref in row.refs:
             for plate in self.diagram.around(self.sketch.plate(ref)):
-                self.inside.setdefault(plate, []).append((number, self.half(ref)))
+                self.inside.setdefault(plate, []).append((number, self.half(ref) + self.told.get(ref, 0.0)))
 
     def close(self, plate: int) -> None:
         """Take the tracks of a plate up to its upper border."""
