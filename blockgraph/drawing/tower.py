@@ -142,7 +142,7 @@ class Tower:
         inside = sum(MARGIN + back(self.diagram.plates[plate]) for plate in entered)
         taken = self.top[self.place_of[self.sketch.lane(high)]]
         own = (below, start + max(gap, inside + BORDER - 3) + room + half)
-        return [own, *((other, more + gap + room + half) for other, more in taken)]
+        return [own, *((other, more + gap + room + half) for other, more in taken if other != below)]
 
     def put_row(self, row: Row, bounds: list[Bound]) -> None:
         """Put a row; its tracks are taken up by it."""
