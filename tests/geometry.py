@@ -163,11 +163,9 @@ def crossings(picture: Picture) -> Iterator[str]:
 
 def strays(picture: Picture) -> Iterator[str]:
     """Texts that leave their boxes, lie on boxes, on lines, on borders or on each other."""
-    for node in picture.nodes.values():
-        yield from (f"{text.words!r} leaves {node.name}" for text in node.texts if not inside(text.frame, node.frame))
-    for plate in picture.plates:
+    for thing in [*picture.nodes.values(), *picture.plates]:
         yield from (
-            f"{text.words!r} leaves {plate.name}" for text in plate.texts if not inside(text.frame, plate.frame)
+            f"{text.words!r} leaves {thing.name}" for text in thing.texts if not inside(text.frame, thing.frame)
         )
     loose = [text for edge in picture.edges for text in edge.texts]
     written = [*loose, *(text for plate in picture.plates for text in plate.texts), *picture.titles]
@@ -175,16 +173,22 @@ def strays(picture: Picture) -> Iterator[str]:
         if not apart(one.frame, other.frame):
             yield f"{one.words!r} lies on {other.words!r}"
     for text in written:
-        for node in picture.nodes.values():
-            if not apart(text.frame, node.frame):
-                yield f"{text.words!r} lies on {node.name}"
-        for edge in picture.edges:
-            if not all(apart(around(*stretch), text.frame, -0.3) for stretch in edge.stretches):
-                yield f"{edge.name} runs through {text.words!r}"
+        yield from (
+            f"{text.words!r} lies on {node.name}"
+            for node in picture.nodes.values()
+            if not apart(text.frame, node.frame)
+        )
+        yield from (f"{edge.name} runs through {text.words!r}" for edge in picture.edges if strikes(edge, text))
     for text in loose:
-        for plate in picture.plates:
-            if not apart(text.frame, plate.frame) and not inside(text.frame, plate.frame):
-                yield f"the border of {plate.name} runs through {text.words!r}"
+        plates = [
+            one.name for one in picture.plates if not apart(text.frame, one.frame) and not inside(text.frame, one.frame)
+        ]
+        yield from (f"the border of {plate} runs through {text.words!r}" for plate in plates)
+
+
+def strikes(edge: Thing, text: Text) -> bool:
+    """Whether a line runs through a text."""
+    return not all(apart(around(*stretch), text.frame, -0.3) for stretch in edge.stretches)
 
 
 def bends(picture: Picture, graph: Graph, level: str, rankdir: str) -> Iterator[str]:

@@ -25,6 +25,7 @@ TELL: Final = 12.0  # the height of a line of such a text
 TELL_SIZE: Final = 9.5
 NAME_SIZE: Final = 8.5
 NAME: Final = 12.0  # between lines that enter a box from the side under a name
+NAMED_SHARE: Final = 0.8  # of a side of a box: where lines with names enter
 HEAD_ROOM: Final = 10.0  # of an arrow's head
 PORT_SIZE: Final = 10.0
 
@@ -118,9 +119,9 @@ def begin(sketch: Sketch, axes: Axes, tells: Mapping[int, str], names: Mapping[i
         if enters_aside(sketch, sketch.paths[number]):
             entering.setdefault(sketch.paths[number].end, []).append(number)
     for box, paths in entering.items():
-        step = NAME if axes.upright else max(map(layout.name_width, paths)) + 8
+        step = NAME if axes.upright else max(map(layout.name_width, paths)) + 10
         across, along = layout.sizes[box]
-        layout.sizes[box] = across, max(along, _even(step * len(paths) + 6))
+        layout.sizes[box] = across, max(along, _even(step * len(paths) / NAMED_SHARE))
     return layout
 
 
@@ -153,7 +154,7 @@ def frame_plates(sketch: Sketch, layout: Layout) -> None:
 
 def _include_texts(sketch: Sketch, layout: Layout) -> None:
     """The plates hold the texts beside their lines and the names at the ends of these."""
-    for number in layout.tells:
+    for number in tells_at_start(sketch, layout):
         low, _ = tell_at(sketch, sketch.paths[number])
         x, y = layout.spots[low]
         y += layout.sizes[low[1]][1] / 2 if low[0] == "n" else 0.0
@@ -205,6 +206,13 @@ def back(plate: Plate) -> float:
 
 def _include(layout: Layout, plate: int, frame: Frame) -> None:
     layout.frames[plate] = layout.frames[plate].join(frame) if plate in layout.frames else frame
+
+
+def tells_at_start(sketch: Sketch, layout: Layout) -> list[int]:
+    """The paths whose text stands where the path starts; that of an output stands before the output."""
+    boxes = sketch.wiring.boxes
+    ends = ((number, tell_at(sketch, sketch.paths[number])[1]) for number in layout.tells)
+    return [number for number, high in ends if high[0] == "p" or boxes[high[1]].look != "output"]
 
 
 def tell_at(sketch: Sketch, path: Path) -> tuple[Ref, Ref]:

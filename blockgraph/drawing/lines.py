@@ -7,7 +7,7 @@ from typing import Final
 
 from blockgraph.drawing.arrange import Ref, Sketch
 from blockgraph.drawing.axes import Frame, Spot
-from blockgraph.drawing.layout import NAME_SIZE, TELL_GAP, Layout, enters_aside, tell_at
+from blockgraph.drawing.layout import NAME_SIZE, NAMED_SHARE, TELL_GAP, Layout, enters_aside, tell_at
 
 HEAD: Final = 6.5  # the length of an arrow's head
 
@@ -31,7 +31,7 @@ class Lines:
         for (box, first), paths in sides.items():
             paths.sort(key=lambda number: self.sketch.lane(self.sketch.paths[number].refs[-2]), reverse=first)
             named = any(number in self.layout.names for number in paths)
-            step = self.layout.sizes[box][1] * (0.8 if named else 0.6) / len(paths)
+            step = self.layout.sizes[box][1] * (NAMED_SHARE if named else 0.6) / len(paths)
             found |= {number: step * (n - (len(paths) - 1) / 2) for n, number in enumerate(paths)}
         return found
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from blockgraph.drawing.arrange import Lane, Ref, Row, Sketch
 from blockgraph.drawing.diagram import FIGURE
-from blockgraph.drawing.layout import MARGIN, Layout, back, enters_aside, extents, tell_at
+from blockgraph.drawing.layout import MARGIN, Layout, back, enters_aside, extents, tell_at, tells_at_start
 from blockgraph.drawing.tracks import lanes
 
 GAP: Final = 17.0  # between a box and what is above it: room for an arrow
@@ -38,7 +38,7 @@ class Tower:
         self.inside: dict[int, list[Bound]] = {}  # what the ceiling of each plate is above
         self.row: dict[int, int] = {}
         self.told: dict[Ref, float] = {}  # how long the text is that stands beside a line from there
-        for number in layout.tells:
+        for number in tells_at_start(sketch, layout):
             ref = tell_at(sketch, sketch.paths[number])[0]
             self.told[ref] = max(self.told.get(ref, 0.0), layout.tell_length(number))
 
