@@ -15,8 +15,10 @@ from blockgraph.cost.parameters import number
 from blockgraph.cost.report import costs
 from blockgraph.depict import subjects
 from blockgraph.dims import Dim, show
-from blockgraph.drawing import draw
+from blockgraph.drawing import draw, to_dot
+from blockgraph.drawing.scopes import leaf_scope
 from blockgraph.errors import EnvironmentFailure
+from blockgraph.graph import Graph
 from blockgraph.op import volume
 from blockgraph.ops.leaf import Param
 from blockgraph.report import PLAIN, escape, formatted, summary
@@ -30,6 +32,8 @@ SVG: Final = "image/svg+xml"
 WIDTH: Final = 100
 ROWS: Final = 60
 """Rows of a table: of a longer one the first and the last are shown."""
+BOXES: Final = 120
+"""Boxes of the picture of a run: a longer one is no longer looked at in a notebook."""
 Shown = Spec | Checked | Program | Trace
 Row = tuple[str, ...]
 
@@ -46,17 +50,32 @@ def bundle(
 
 
 def picture(shown: Checked | Program | Trace) -> tuple[str | None, str]:
-    """The SVG, or None and a line that says why there is none. A trace has no picture: its program has."""
-    if isinstance(shown, Trace):
-        return None, ""
-    checked = shown if isinstance(shown, Checked) else Checked(shown.spec, shown.graph, shown.findings)
-    found = subjects([checked])
-    if not found.graphs:
-        return None, ""
+    """The SVG, or None and a line that says why there is none."""
+    dot = _traced(shown) if isinstance(shown, Trace) else _drawn(shown)
     try:
-        return draw(found.dot(), "svg").decode(), ""
+        return (draw(dot, "svg").decode() if dot else None), ""
     except EnvironmentFailure as error:
         return None, f"no picture: {escape(error.findings[0].message)}\n"
+
+
+def _drawn(shown: Checked | Program) -> str:
+    """The DOT text; none where nothing is understood."""
+    checked = shown if isinstance(shown, Checked) else Checked(shown.spec, shown.graph, shown.findings)
+    found = subjects([checked])
+    return found.dot() if found.graphs else ""
+
+
+def _traced(trace: Trace) -> str:
+    """The DOT text of a run with the RMS of what each part put out; none of one that is too long to be looked at."""
+    graph = trace.graph
+    lines = {(id(graph), _box(graph, name)): f"RMS {real(rms(trace[name]))}" for name in trace}
+    return to_dot([graph], lines=lines, shapes="none") if len(lines) <= BOXES else ""
+
+
+def _box(graph: Graph, name: str) -> str | int:
+    """The box that a named value comes from: that of its part, else of its node."""
+    node = graph.producers[graph.named[name]]
+    return leaf_scope(graph, node.scope) or node.id
 
 
 def text(shown: Checked | Program | Trace) -> str:

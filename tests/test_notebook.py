@@ -126,13 +126,24 @@ def test_a_program_without_numbers_is_counted_in_symbols() -> None:
 
 def test_a_trace_tells_the_shape_and_the_rms_of_every_value() -> None:
     trace = traced(N=2)
-    found = bundle(trace)
-    assert set(found) == {TEXT}
-    table = rows(found[TEXT])
+    table = rows(bundle(trace)[TEXT])
     assert [row[0] for row in table] == list(trace)
     for name, _, sizes, told in table:
         assert sizes == str(trace[name].shape)
         assert float(told) == pytest.approx(np.sqrt(np.mean(np.square(trace[name]))), abs=5e-5)
+
+
+@drawing
+def test_the_picture_of_a_trace_tells_the_rms_of_what_each_part_put_out() -> None:
+    trace = traced(N=2)
+    svg = bundle(trace)[SVG]
+    parts = [f"layers.{n}.{part}" for n in range(2) for part in ("norm1", "attention", "norm2", "feed_forward")]
+    told = [f"{np.sqrt(np.mean(np.square(trace[name]))):.4f}" for name in parts]
+    assert sorted(re.findall(r">RMS ([\d.]+)<", svg)) == sorted(told)
+
+
+def test_a_trace_that_is_too_long_to_be_looked_at_has_no_picture() -> None:
+    assert set(bundle(traced(N=60))) == {TEXT}
 
 
 def test_a_long_trace_shows_its_first_and_its_last_values() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, TypedDict, Unpack
 
 from blockgraph.drawing.arrange import arrange
@@ -32,7 +32,8 @@ class Told(TypedDict, total=False):
     with `numbers` in numbers as far as they are known. `captions` are the sources under the names. `marks` says what is
     added, removed, changed or at fault. `params` writes the numbers of parameters into boxes and plates, `highway`
     draws the residual path thick and marks what stands on it. `level` says how close to look: a block as one box, its
-    sublayers, or every op; `rankdir` whether the figure runs upwards (BT) or to the right (LR).
+    sublayers, or every op; `rankdir` whether the figure runs upwards (BT) or to the right (LR). `lines` are small lines
+    for boxes, by the id of the graph and the part's key or the node's id.
     """
 
     expand: bool
@@ -44,6 +45,7 @@ class Told(TypedDict, total=False):
     highway: bool
     level: Level
     rankdir: Rankdir
+    lines: Mapping[Key, str]
 
 
 def to_dot(graphs: Sequence[Graph], *, theme: ThemeName = "light", **told: Unpack[Told]) -> str:
@@ -73,7 +75,7 @@ def to_mermaid(graphs: Sequence[Graph], **told: Unpack[Told]) -> str:
 def _diagrams(graphs: Sequence[Graph], told: Told) -> Iterator[Diagram]:
     numbers, params, tolls = told.get("numbers", False), told.get("params", False), told.get("highway", False)
     for graph in graphs:
-        more = extras(graph, numbers=numbers, params=params, tolls=tolls)
+        more = extras(graph, numbers=numbers, params=params, tolls=tolls, own=told.get("lines"))
         level, marks = told.get("level", "sublayer"), told.get("marks", NO_MARKS)
         if told.get("expand", False):
             refuse_too_large(graph, level)

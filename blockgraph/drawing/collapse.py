@@ -167,6 +167,7 @@ class _Collapse:
         wires = [self.told(graph, call, value, known[value]) for value in read if value in known]
         scope, whole = graph.scopes[key], self.block(graph, key, call)
         details = (*filter(None, (self.extras.written(scope.detail),)), *whole, *self.details(graph, key))
+        details = (*details, *self.extras.said((id(graph), key)))
         inputs = tuple(dict.fromkeys(wire for wire in wires if isinstance(wire, Wire)))
         made_for = (id(graph), key)
         mark, toll = self.mark(graph, key), made_for in self.extras.tolls
@@ -237,7 +238,8 @@ class _Collapse:
         made = op_box(node.op, named, plate)
         if node.op.name == "index" and self.diagram.plates[plate].kind == "stack":
             made = replace(made, title="its own part")
-        box = self.diagram.add(replace(made, mark=mark, toll=toll, key=key))
+        details = (*made.details, *self.extras.said(key))
+        box = self.diagram.add(replace(made, details=details, mark=mark, toll=toll, key=key))
         leaving = {port.value for port in graph.outputs}
         used = [value for value in node.outputs if graph.users(value) or value in leaving]
         self.values(graph, box, used or node.outputs, known)

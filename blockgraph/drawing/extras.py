@@ -26,10 +26,11 @@ PRODUCT: Final = re.compile(r"(?<!\S)[A-Za-z_0-9]+(?:[*/][A-Za-z_0-9]+)*(?=,?(?:
 class Extras:
     """Small lines for boxes and plates, the boxes on the highway, and the numbers to write for symbols.
 
-    A plate is named by its scope, or by the id of its body and nothing.
+    A plate is named by its scope, or by the id of its body and nothing. `own` are lines that somebody else has to say.
     """
 
     lines: Mapping[Key, str] = field(default_factory=dict)
+    own: Mapping[Key, str] = field(default_factory=dict)
     tolls: frozenset[Key] = frozenset()
     numbers: Mapping[str, int] = field(default_factory=dict)
 
@@ -37,6 +38,10 @@ class Extras:
         """The line of a box or a plate, if it has one."""
         found = self.lines.get((id(graph), key))
         return (found,) if found else ()
+
+    def said(self, key: Key) -> tuple[str, ...]:
+        """What somebody else has to say of a box."""
+        return (self.own[key],) if key in self.own else ()
 
     def written(self, text: str) -> str:
         """A detail like `hidden 4*C` with known symbols in numbers; the words of kinds stay words."""
@@ -62,13 +67,20 @@ class Extras:
 NO_EXTRAS: Final = Extras()
 
 
-def extras(graph: Graph, *, numbers: bool = False, params: bool = False, tolls: bool = False) -> Extras:
+def extras(
+    graph: Graph,
+    *,
+    numbers: bool = False,
+    params: bool = False,
+    tolls: bool = False,
+    own: Mapping[Key, str] | None = None,
+) -> Extras:
     """What was asked for; counts are formulas while a size has no number."""
     lines = dict(_parameters(graph)) if params else {}
     found = highway(graph) if tolls else None
     stops = found.stops if found is not None else ()
     keys = ((id(stop.graph), leaf_scope(stop.graph, stop.node.scope) or stop.node.id) for stop in stops)
-    return Extras(lines, frozenset(keys), graph.dims if numbers else {})
+    return Extras(lines, own or {}, frozenset(keys), graph.dims if numbers else {})
 
 
 def total_line(graph: Graph) -> str:
