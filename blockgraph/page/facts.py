@@ -12,7 +12,8 @@ from blockgraph.cost.nodes import NodeCosts
 from blockgraph.cost.parameters import number
 from blockgraph.cost.tally import Counting, Tally, total
 from blockgraph.dims import Dim, DimError, Shape, show
-from blockgraph.drawing import Box, Key, Plate
+from blockgraph.drawing import Box, Key, Plate, guilty
+from blockgraph.drawing.faults import matching
 from blockgraph.errors import Finding, Place
 from blockgraph.graph import Graph, Node, Repeat, Scope
 from blockgraph.kind import load_kinds
@@ -53,7 +54,10 @@ class Facts:
     def of_plate(self, plate: Plate) -> Fact:
         """What is known of a plate; of a block or a layer the sums over what is in it."""
         shown = _without_empty({"title": plate.title or "block", "details": list(plate.details)})
-        return {**(self._of(plate.key) if plate.key is not None else {}), **shown, "family": plate.family or "plate"}
+        found = self._of(plate.key) if plate.key is not None else {}
+        if plate.key is not None and plate.key[1] == "":
+            found.pop("parameters", None)  # they are told at the parts
+        return {**found, **shown, "family": plate.family or "plate"}
 
     def _of(self, key: Key) -> Fact:
         """What is known of a body, a part or an op."""
@@ -73,7 +77,7 @@ class Facts:
             "parameters": self._parameters(graph, nodes, scope.path if scope is not None else ""),
             "costs": self._costs(owner, nodes),
             "places": self._places(scope, nodes),
-            "findings": self._found(scope, nodes),
+            "findings": self._found(owner, which, nodes),
         }
         return _without_empty(found)
 
@@ -89,6 +93,7 @@ class Facts:
             "equations": list(dict.fromkeys(node.text for node in nodes if node.scope == "" and node.text)),
             "operands": [self._value(graph, value) for value in read],
             "results": [self._value(graph, value) for value in made],
+            "parameters": self._parameters(graph, nodes, "" if scope is None else scope.path),
             "costs": self._costs(id(graph), nodes, parameters=True),
             "places": self._places(scope, [inner.node] if inner.node is not None else []),
         }
@@ -221,15 +226,21 @@ class Facts:
                 found[place.start.line] = text
         return [[line, found[line]] for line in sorted(found)]
 
-    def _found(self, scope: Scope | None, nodes: Sequence[Node]) -> list[int]:
+    def _found(self, owner: int, scope: str | int, nodes: Sequence[Node]) -> list[int]:
         """The findings about a box, by number."""
-        declared = scope.place if scope is not None else None
-        used = list(dict.fromkeys(node.place for node in nodes if node.place is not None))
-        return [
-            number
-            for number, one in enumerate(self.findings)
-            if (declared is not None and _declares(declared, one.place)) or any(_meet(one.place, at) for at in used)
-        ]
+        keys = {(owner, scope), *((owner, node.id) for node in nodes)}
+        return [number for number, blamed in enumerate(self._blamed) if not keys.isdisjoint(blamed)]
+
+    @cached_property
+    def _blamed(self) -> list[set[Key]]:
+        """What each finding is about: the part whose declaration it is in, else what its text makes; and the fault."""
+        graphs = [inner.graph for inner in self._inner.values()]
+        found = [_declared(graphs, one.place) or _nearest(graphs, one.place) for one in self.findings]
+        for graph in graphs:
+            for node in guilty(graph, self.findings):
+                for one in matching(graph, node, self.findings):
+                    found[self.findings.index(one)].add((id(graph), node.id))
+        return found
 
     def _output(self, box: Box, figure: Graph) -> Fact:
         values = {port.name: port.value for port in figure.outputs}
@@ -298,14 +309,31 @@ def _read_parameters(graph: Graph, nodes: Sequence[Node]) -> Iterator[Node]:
                 yield node
 
 
-def _declares(own: Place, found: Place) -> bool:
-    """Whether a place is in the declaration of a part."""
-    inside = bool(own.spec_path) and f"{found.spec_path}.".startswith(f"{own.spec_path}.")
-    return own.path == found.path and (inside or _meet(own, found))
+def _declared(graphs: Sequence[Graph], place: Place) -> set[Key]:
+    """The parts whose declaration a place is in, the innermost if it is in several."""
+    found: dict[str, set[Key]] = {}
+    for graph in graphs:
+        for key, scope in graph.scopes.items():
+            path = scope.place.spec_path if scope.place is not None and scope.place.path == place.path else ""
+            if path and f"{place.spec_path}.".startswith((f"{path}.", f"{path}[")):
+                found.setdefault(path, set()).add((id(graph), key))
+    return found[max(found, key=len)] if found else set()
 
 
-def _meet(one: Place, other: Place) -> bool:
-    """Whether two stretches of a line have something in common."""
-    if one.path != other.path or one.start.line != other.start.line:
-        return False
-    return one.start < other.end and other.start < one.end
+def _nearest(graphs: Sequence[Graph], place: Place) -> set[Key]:
+    """The nodes made by a stretch of text, else by the least one around it, else by its line."""
+    if place.start == place.end:
+        return set()
+    nodes = [(id(graph), node.id, node.place) for graph in graphs for node in graph.nodes if node.place is not None]
+    near = [one for one in nodes if (one[2].path, one[2].start.line) == (place.path, place.start.line)]
+    inside = [one for one in near if place.start <= one[2].start and one[2].end <= place.end]
+    around = [one for one in near if one[2].start <= place.start and place.end <= one[2].end]
+    most = max((_length(one[2]) for one in inside), default=(0, 0))
+    least = min((_length(one[2]) for one in around), default=(0, 0))
+    chosen = [one for one in inside if _length(one[2]) == most]
+    chosen = chosen or [one for one in around if _length(one[2]) == least] or near
+    return {(owner, node) for owner, node, _ in chosen}
+
+
+def _length(place: Place) -> tuple[int, int]:
+    return place.end.line - place.start.line, place.end.column - place.start.column

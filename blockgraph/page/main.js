@@ -188,8 +188,8 @@ function start() {
   buttons.theme = () => setTheme(!isDark());
   buttons.help = () => byId("keys").showModal();
   for (const [id, answer] of Object.entries(buttons)) on(byId(id), "click", answer);
-  on(window, "beforeprint", () => view.svg && view.forPrint());
-  on(window, "afterprint", () => view.apply());
+  on(window, "beforeprint", () => view.print(true));
+  on(window, "afterprint", () => view.print(false));
   if (window.matchMedia("(min-width: 52.01rem)").matches || page.findings.length) panel.whole();
 }
 

@@ -25,6 +25,7 @@ class Search {
   }
 
   look() {
+    if (!this.picture) return;
     this.hits = this.found();
     for (const stop of this.picture.stops.values()) stop.element.classList.toggle("hit", this.hits.includes(stop));
     this.picture.svg.classList.toggle("searching", this.hits.length > 0);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from blockgraph.dims import Shape, show
@@ -34,13 +35,17 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Where a named value is made: a value of a graph, and which of the drawn copies of that graph holds it."""
+    """Where a named value is made: a value of a graph, and which of the drawn copies of that graph holds it.
+
+    `outer` marks what has the name of a whole stack and is made in its last layer.
+    """
 
     graph: Graph
     value: int
     copy: int = 0
     copies: int = 1
     layer: tuple[int, ...] = ()
+    outer: bool = False
 
 
 def measured(arrays: Mapping[str, Any]) -> list[Measured]:
@@ -57,24 +62,29 @@ def measured(arrays: Mapping[str, Any]) -> list[Measured]:
 def located(graph: Graph, steps: Sequence[Measured], *, expand: bool = False) -> list[tuple[Measured, Stop]]:
     """The steps that are values of the graph, each value once.
 
-    Raises InputError (BG304) when none is, or when a shape is another than the graph's.
+    Raises InputError (BG304) when one is none, or when a shape is another than the graph's.
     """
     finder = _Finder(graph, expand)
-    found: list[tuple[Measured, Stop]] = []
-    seen: set[tuple[int, int, tuple[int, ...]]] = set()
+    kept: dict[tuple[int, int, tuple[int, ...]], tuple[Measured, Stop]] = {}
     for step in steps:
         stop = finder.stop(step.name)
-        if stop is not None and (id(stop.graph), stop.value, stop.layer) not in seen:
-            seen.add((id(stop.graph), stop.value, stop.layer))
-            found.append((step, stop))
-    if not found:
-        raise _foreign("none of its names is a value of the spec")
+        if stop is None:
+            raise _foreign(f"no value of the spec is called `{step.name}`")
+        key = (id(stop.graph), stop.value, stop.layer)
+        if not _is_passed(graph, stop) and (key not in kept or kept[key][1].outer):
+            kept[key] = step, stop
+    found = list(kept.values())
     numbers = sizes(graph, found)
     for step, stop in found:
         shape = stop.graph.types[stop.value].shape
         if shape is not None and not _fits(shape, step.shape, numbers):
             raise _foreign(f"`{step.name}` is {_tuple(step.shape)} there, and {show(shape)} in the spec")
     return found
+
+
+def _is_passed(graph: Graph, stop: Stop) -> bool:
+    """Whether a value is one that a layer was given: it was a step before, under another name."""
+    return stop.graph is not graph and any(port.value == stop.value for port in stop.graph.inputs)
 
 
 def sizes(graph: Graph, found: Sequence[tuple[Measured, Stop]]) -> dict[str, int]:
@@ -142,8 +152,22 @@ class _Finder:
             graph, copy, copies = node.op.bodies[body], copy * drawn + place, copies * drawn
             layers.append(layer)
             if not name:
-                return Stop(graph, graph.outputs[0].value, copy, copies, tuple(layers))
-        return Stop(graph, graph.named[name], copy, copies, tuple(layers))
+                return self._inside(Stop(graph, graph.outputs[0].value, copy, copies, tuple(layers)))
+        return self._inside(Stop(graph, graph.named[name], copy, copies, tuple(layers)))
+
+    def _inside(self, stop: Stop) -> Stop:
+        """What comes out of a stack is made in its last layer, or before it if it has none."""
+        while isinstance(stack := stop.graph.producers[stop.value].op, Repeat):
+            node = stop.graph.producers[stop.value]
+            output, places = node.outputs.index(stop.value), _places(stack, self.graph.dims, self.expand)
+            if not places:
+                stop = replace(stop, value=node.inputs[stack.carried[output] or 0])
+                continue
+            body, place, drawn = places[-1]
+            graph, layers = stack.bodies[body], (*stop.layer, len(places) - 1)
+            copy, copies = stop.copy * drawn + place, stop.copies * drawn
+            stop = Stop(graph, graph.outputs[output].value, copy, copies, layers, outer=True)
+        return stop
 
 
 def _layer_names(graph: Graph, name: str) -> Iterator[tuple[Node, int, str]]:

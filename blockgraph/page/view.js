@@ -23,7 +23,7 @@ class View {
     if (this.scale > READABLE) return;
     this.fitted = false;
     this.scale = Math.min(LEGIBLE, Math.max(this.size.width / content.width, this.scale));
-    this.middle.y = content.y + content.height;
+    this.middle.y = content.y + content.height - this.size.height / this.scale / 2;
     this.apply();
   }
 
@@ -53,21 +53,22 @@ class View {
   }
 
   apply() {
-    if (!this.svg) return;
+    if (!this.svg || this.printing) return;
     const { width, height } = this.size;
     const [w, h] = [width / this.scale, height / this.scale];
-    const inside = (value, low, high) => (low > high ? (low + high) / 2 : Math.min(Math.max(value, low), high));
-    const { x, y, width: cw, height: ch } = this.content;
-    this.middle.x = inside(this.middle.x, x + Math.min(w, cw) / 2, x + cw - Math.min(w, cw) / 2);
-    this.middle.y = inside(this.middle.y, y + Math.min(h, ch) / 2, y + ch - Math.min(h, ch) / 2);
+    const { x, y, width: wide, height: high } = this.content;
+    this.middle.x = Math.min(Math.max(this.middle.x, x), x + wide);
+    this.middle.y = Math.min(Math.max(this.middle.y, y), y + high);
     const box = [this.middle.x - w / 2, this.middle.y - h / 2, w, h];
     this.svg.setAttribute("viewBox", box.map((number) => number.toFixed(2)).join(" "));
   }
 
-  /** The whole picture in its own frame, as paper shows it. */
-  forPrint() {
+  /** The whole picture in its own frame, as paper shows it, until printing is over. */
+  print(printing) {
+    this.printing = printing;
+    if (!printing) return this.apply();
     const { x, y, width, height } = this.content;
-    this.svg.setAttribute("viewBox", [x, y, width, height].join(" "));
+    this.svg?.setAttribute("viewBox", [x, y, width, height].join(" "));
   }
 
   /** Zoom by a factor around a place of the stage, its middle by default. */
@@ -120,8 +121,8 @@ class View {
   listen() {
     on(this.stage, "wheel", (event) => this.wheel(event), { passive: false });
     on(this.stage, "pointerdown", (event) => this.press(event));
-    on(this.stage, "pointermove", (event) => this.move(event));
-    for (const name of ["pointerup", "pointercancel"]) on(this.stage, name, (event) => this.release(event));
+    on(document, "pointermove", (event) => this.move(event));
+    for (const name of ["pointerup", "pointercancel"]) on(document, name, (event) => this.release(event));
     on(this.stage, "click", (event) => this.swallow(event), { capture: true });
     new ResizeObserver(() => this.resize(this.content)).observe(this.stage);
   }

@@ -12,7 +12,7 @@ from blockgraph.cli.arguments import Parser, add_level, add_rankdir, add_theme
 from blockgraph.cli.files import write_file
 from blockgraph.cli.pictures import MERMAID, PAGE, checked_output, end, with_dot, write_picture
 from blockgraph.cli.terminal import Terminal
-from blockgraph.errors import BlockgraphError, EnvironmentFailure
+from blockgraph.errors import BlockgraphError, EnvironmentFailure, Place, at
 
 if TYPE_CHECKING:
     from blockgraph.cli.specs import Examined
@@ -102,8 +102,9 @@ def _page(examined: Sequence[Examined], path: str, options: Namespace, terminal:
             raise EnvironmentFailure(with_dot(error.findings, path, dot, options.force)) from None
         write_file(path, lambda file: file.write(text.encode()), options.force)
     except BlockgraphError as error:
-        terminal.findings(error.findings)
-        return end(terminal, [*findings, *error.findings], [])
+        told = [one if one.place.path else at(one, Place(options.trace or "")) for one in error.findings]
+        terminal.findings(told)
+        return end(terminal, [*findings, *told], [])
     terminal.words(f"wrote {terminal.console.shown(path)}\n")
     return end(terminal, findings, [path])
 
