@@ -45,7 +45,7 @@ class Facts:
             return self._output(box, self._inner[box.key[0]].graph)
         if step:
             found = self._of(box.key)
-            wires = [[wire.name, *self.shape(wire.shape)] for wire in box.inputs]
+            wires = [[wire.name or "input", *self.shape(wire.shape)] for wire in box.inputs]
             told = ("name", "equations", "places", "findings")
             shown |= {name: found[name] for name in told if name in found}
             return _without_empty({**shown, "kind": f"a step of {found['kind']}", "operands": wires})

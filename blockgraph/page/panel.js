@@ -37,7 +37,7 @@ class Panel {
       titled("Operands", shapes(fact.operands)),
       titled("Results", shapes(fact.results)),
       titled("Parameters", fact.parameters && table(["", "shape", "in numbers", "count"], fact.parameters)),
-      titled("Costs of one layer", fact.costs && table(["", "formula", "number"], fact.costs)),
+      titled(isLayered(fact) ? "Costs of one layer" : "Costs", fact.costs && table(["", "formula", "number"], fact.costs)),
       titled("In the spec", (fact.places || []).map(([line, text]) => codeLine(`${line}  ${text.trim()}`))),
       titled("Findings", (fact.findings || []).map((number) => this.finding(page.findings[number]))),
     );
@@ -68,6 +68,10 @@ class Panel {
       explained(one.code),
     );
   }
+}
+
+function isLayered({ costs = [] }) {
+  return costs.some(([label]) => label === "layers");
 }
 
 /** The page about a code, closed at first. */
