@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from blockgraph.collector import paused
 from blockgraph.display import Displayed
 from blockgraph.elaborate import Elaborated, elaborate
 from blockgraph.errors import Finding, in_file_order
@@ -48,7 +47,7 @@ class Checked(Displayed):
 
 def check(source: Source, **values: Any) -> Checked:
     """Check a spec: reading, equations, shapes for all sizes, lints. Raises only if it is no YAML or JSON."""
-    with _without_collector():
+    with paused():
         spec = _spec(source, values)
         result = elaborate(spec)
         findings = in_file_order((*result.findings, *_of_checkpoint(spec, result)))
@@ -79,15 +78,3 @@ def _spec(source: Source, values: Mapping[str, Any]) -> Spec:
             return load({**source.data, "dims": {**dims, **values}})
     spec = source if isinstance(source, Spec) else load(source)
     return spec.with_values(values) if values else spec
-
-
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """A graph is many small objects that all stay: the cyclic collector would walk them again and again."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
+from blockgraph.collector import paused
 from blockgraph.errors import EnvironmentFailure, Finding, Place, Position, SpecError, near
 from blockgraph.source.tree import BREAK, BYTE_LIMIT, Document, Tree
 
@@ -66,7 +67,8 @@ def parse(text: str, path: str, format: Format | None = None) -> Document:
     if wrong:
         at = _end_of(text[: wrong.start()])
         _refuse(path, at, f"the character U+{ord(wrong[0]):04X} cannot stand in a spec", "remove it")
-    return Document(path, text, _tree(text, path, chosen), chosen)
+    with paused():
+        return Document(path, text, _tree(text, path, chosen), chosen)
 
 
 def _unprintable(text: str, format: Format) -> re.Match[str] | None:
