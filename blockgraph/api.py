@@ -24,6 +24,8 @@ from blockgraph.spec import Spec
 
 if TYPE_CHECKING:
     from blockgraph.checking import Source
+    from blockgraph.decode.decoder import Decoder
+    from blockgraph.decode.derive import Schedule
     from blockgraph.drawing import Level, Rankdir, Shapes
     from blockgraph.drawing.figure import Figure
 
@@ -240,6 +242,32 @@ class Program(Displayed):
         """One run with every value kept, for pulling gradients back and for comparing. Raises InputError."""
         with np.errstate(all="ignore"):
             return record(self._interpreter, *self._ready(x, params))
+
+    def decoder(
+        self, params: Mapping[str, Any], context: Mapping[str, Any] | None = None, *, length: int | None = None
+    ) -> Decoder:
+        """The program step by step: `decoder.step(tokens)` gives the outputs of the new positions alone.
+
+        What the positions so far left behind is kept, derived from the graph: keys, values, whatever later positions
+        read. `context` holds the inputs without an axis of time (an encoder's ids, a mask over them), by name; what
+        depends on them alone is computed once. Room is made for `length` positions at the first step, for more as
+        they come. Raises InputError: BG405 the spec is not proved to be causal, BG301, BG302.
+        """
+        from blockgraph.decode.decoder import Decoder
+
+        schedule = self._schedule
+        refuse_no_params(self.spec, params)
+        self._need({symbol for op in self.parameters.values() for symbol in op.symbols}, self.graph.dims)
+        dtype = _dtype_of(params, context or {})
+        ready = checked_params(self.spec, self.parameters, params, self.graph.dims, dtype)
+        return Decoder(self.spec, self.graph, schedule, ready, context or {}, dtype, length)
+
+    @cached_property
+    def _schedule(self) -> Schedule:
+        """What a step of the decoder computes and keeps. Raises InputError (BG405)."""
+        from blockgraph.decode.decoder import scheduled
+
+        return scheduled(self.spec, self.graph, self.flat)
 
     def _run(self, x: Any, params: Mapping[str, Any], traced: bool = False) -> dict[int, Any]:
         """The arrays of the outputs, and of all named values if they are to be traced."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from blockgraph.dims import Dim, show
@@ -31,7 +31,7 @@ def bind_inputs(spec: Spec, graph: Graph, x: Any, dtype: Any) -> tuple[dict[str,
         if not wrong:
             findings += _ids_in_range(port, array, numbers, place)
             ready[port.name] = array.astype(dtype, copy=False) if graph.types[port.value].dtype == "float" else array
-    findings += [_broken(condition, numbers) for condition in graph.conditions if condition.holds(numbers) is False]
+    findings += broken_bounds(graph.conditions, numbers)
     if findings:
         raise InputError(findings)
     return ready, numbers
@@ -179,6 +179,12 @@ def _ids_in_range(port: Port, array: Any, numbers: Mapping[str, int], place: Pla
     value = int(array[tuple(where)])
     message = f"`{port.name}` holds {value} at {where}, and ids run from 0 to {below - 1} ({port.below} = {below})"
     return [Finding("BG303", message, place)]
+
+
+def broken_bounds(conditions: Iterable[Condition], numbers: Mapping[str, int]) -> list[Finding]:
+    """A finding for each condition that does not hold for these numbers."""
+    known = dict(numbers)
+    return [_broken(condition, known) for condition in conditions if condition.holds(known) is False]
 
 
 def _broken(condition: Condition, numbers: Mapping[str, int]) -> Finding:

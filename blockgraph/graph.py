@@ -137,9 +137,14 @@ class Condition:
     place: Place
     help: str = ""
 
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The sizes it is about."""
+        return self.smaller.symbols | self.larger.symbols
+
     def holds(self, values: dict[str, int]) -> bool | None:
         """Whether it holds, or None while a number is missing."""
-        if (self.smaller.symbols | self.larger.symbols) - values.keys():
+        if self.symbols - values.keys():
             return None
         small, large = self.smaller.evaluate(values), self.larger.evaluate(values)
         if self.relation == "divides":

@@ -38,7 +38,7 @@ LEVELS: dict[str, float] = {
     "page": 6.5,
     **dict.fromkeys(("weights", "probe", "gradcheck", "sarif"), 7),
     **dict.fromkeys(("arrays", "jsonschema"), 8),
-    "checking": 8.5,
+    **dict.fromkeys(("checking", "decode"), 8.5),
     "api": 9,
     "depict": 9.25,
     **dict.fromkeys(("compare", "resize", "notebook", "gallery"), 9.5),
@@ -52,7 +52,7 @@ LEVELS: dict[str, float] = {
 FRONT = {"source", "equation", "placement", "kind", "kinds", "module", "read_module"}
 FRONT |= {"schema", "origins", "sublayer", "shortform", "spec", "elaborate"}
 BACK = {"facts", "cost", "lower", "run", "grad", "gradcheck", "probe", "lints", "drawing", "export"}
-BACK |= {"peephole", "adjoint", "plan"}
+BACK |= {"peephole", "adjoint", "plan", "decode"}
 
 FORBIDDEN_NAMES = {"util", "utils", "helper", "helpers", "manager", "process", "data", "common", "misc"}
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
 from blockgraph.dims import Dim
-from blockgraph.errors import Place
+from blockgraph.errors import Place, Related
 from blockgraph.facts.flow import Layers, follow
 from blockgraph.facts.interval import OWN, Interval
 from blockgraph.facts.reach import NOTHING, Access, Reach
@@ -25,6 +25,14 @@ class Leak:
     path: tuple[str, ...]
     culprit: str
     place: Place | None
+
+    def __str__(self) -> str:
+        return f"earlier positions read later ones: {' -> '.join(self.path)}"
+
+    @property
+    def related(self) -> tuple[Related, ...]:
+        """The op that reads ahead."""
+        return (Related(f"`{self.culprit}` reads later positions", self.place),) if self.place else ()
 
 
 def positions(graph: Graph, numbers: Mapping[str, int]) -> tuple[Verdict, Verdict, Verdict]:

@@ -178,11 +178,7 @@ class _Step:
             if to in at:
                 yield at[to], interval
         if name not in at:
-            for a, b, interval in bands:
-                if a == name and b in at:
-                    yield at[b], interval
-                elif b == name and a in at:
-                    yield at[a], Interval(_minus(interval.high), _minus(interval.low))
+            yield from ((at[end], interval) for end, interval in _along(name, bands) if end in at)
 
     def _is_mixed(self, name: Axis) -> bool:
         """Whether an axis that the output lacks is summed over, and not cut, stretched or picked from."""
@@ -208,6 +204,21 @@ class _Step:
             return False
         lost = not zeros and any(one.zeros for one in self.operands)
         return lost or self.op.chooses or any(one.gated for one in self.operands)
+
+
+def _along(name: Axis, bands: list[tuple[Axis, Axis, Interval]]) -> Iterable[tuple[Axis, Interval]]:
+    """The axes that bands tie to this one, one after another, with where it may be seen from there."""
+    found, waiting = {name: OWN}, [name]
+    while waiting:
+        here = waiting.pop(0)
+        for a, b, interval in bands:
+            back = Interval(_minus(interval.high), _minus(interval.low))
+            for start, end, step in ((a, b, interval), (b, a, back)):
+                if start == here and end not in found:
+                    found[end] = found[here] + step
+                    waiting.append(end)
+    del found[name]
+    return found.items()
 
 
 def _tighter(left: Interval, right: Interval) -> Interval:

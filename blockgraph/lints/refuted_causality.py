@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from blockgraph.errors import Finding, Related
+from blockgraph.errors import Finding
 from blockgraph.facts import causal, leak, part_of
 from blockgraph.graph import Graph
 from blockgraph.lints import Declared, bodies
@@ -24,10 +24,9 @@ def lint_spec(graph: Graph, spec: Declared, others: Mapping[str, Graph]) -> Iter
             found = leak(one, graph.dims)
             if found is None:
                 continue
-            message = f"`{name}` says it is causal, and earlier positions read later ones: {' -> '.join(found.path)}"
+            message = f"`{name}` says it is causal, and {found}"
             help = f"`{found.culprit}` reads ahead: give it a causal mask, or leave `causal: true` out"
-            related = (Related(f"`{found.culprit}` reads later positions", found.place),) if found.place else ()
-            yield Finding(CODE, message, spec.document.key((*module.path, "causal")), help, related=related)
+            yield Finding(CODE, message, spec.document.key((*module.path, "causal")), help, related=found.related)
             break
 
 

@@ -1,0 +1,131 @@
+"""A model step by step: what it has read so far is kept, and each step brings new positions and gives their outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from blockgraph.arrays import bind_inputs, broken_bounds
+from blockgraph.decode.bind import Bound, bind
+from blockgraph.decode.derive import Schedule, derive
+from blockgraph.decode.opened import opened
+from blockgraph.decode.refuse import refuse_graph, refuse_outputs, refuse_timed_inputs
+from blockgraph.decode.timing import timing
+from blockgraph.decode.views import Clock
+from blockgraph.errors import Finding, InputError, Place
+from blockgraph.graph import Graph, Port
+from blockgraph.lazy import np
+from blockgraph.ops.leaf import Param
+
+
+def scheduled(spec: Any, graph: Graph, flat: Graph) -> Schedule:
+    """What a step computes and keeps. Raises InputError (BG405) with the proof if the graph has no steps."""
+    time = refuse_graph(spec, graph)
+    refuse_timed_inputs(spec, flat, time)
+    found = timing(opened(flat, time), time)
+    refuse_outputs(spec, found)
+    return derive(found)
+
+
+class Decoder:
+    """`step(tokens)` gives the outputs of any number of new positions; `length` is how many there were so far.
+
+    The first step of a prompt is a step like any other. Not for several threads at once.
+    """
+
+    def __init__(
+        self,
+        spec: Any,
+        graph: Graph,
+        schedule: Schedule,
+        params: Mapping[str, Any],
+        context: Mapping[str, Any],
+        dtype: Any,
+        room: int | None = None,
+    ) -> None:
+        """`context` holds the inputs without an axis of time; `room` positions are made room for at the first step.
+
+        Raises InputError (BG302): what the context lacks or does not fit.
+        """
+        self.spec, self.graph, self.dtype, self.room = spec, graph, dtype, room
+        self.schedule, self.time = schedule, schedule.timing.time
+        self.ports = tuple(port for port in graph.inputs if self._in_time(port))
+        self.numbers = dict(graph.dims)
+        self.length = 0
+        self._known = {
+            node.outputs[0]: params[node.op.path] for node in self._graph.nodes if isinstance(node.op, Param)
+        }
+        self._bound: Bound | None = None
+        self._values = {port.name: port.value for port in self._graph.inputs}
+        self._limits = tuple(
+            one for one in graph.conditions if self.time.symbols & (one.smaller.symbols | one.larger.symbols)
+        )
+        self._take_context(context)
+
+    @property
+    def _graph(self) -> Graph:
+        return self.schedule.graph
+
+    def _in_time(self, port: Port) -> bool:
+        return self.time in (self.graph.types[port.value].shape or ())
+
+    def _take_context(self, context: Mapping[str, Any]) -> None:
+        ports = tuple(port for port in self.graph.inputs if not self._in_time(port))
+        if not ports and not context:
+            return
+        given, numbers = bind_inputs(self.spec, self._only(ports), context, self.dtype)
+        self.numbers.update(numbers)
+        self._known.update({self._values[name]: array for name, array in given.items()})
+
+    def _only(self, ports: tuple[Port, ...]) -> Graph:
+        """The graph with some of its inputs, and what is known of the sizes."""
+        return replace(self.graph, inputs=ports, conditions=(), dims=self.numbers)
+
+    def __repr__(self) -> str:
+        """One line: how far it is and what it keeps."""
+        return f"<Decoder {self.graph.name}: {self.length} positions, {self.bytes:,} bytes kept>"
+
+    @property
+    def bytes(self) -> int:
+        """The memory of what is kept from step to step, room included."""
+        return 0 if self._bound is None else sum(rows.bytes for rows in self._bound.rows.values())
+
+    @property
+    def kept(self) -> dict[int, int]:
+        """How many rows of each value that is kept, by value, later steps may read."""
+        pasts = {one.source.value: one.past for one in self.schedule.kept}
+        return {value: Clock(self.length, 0).rows(past) for value, past in pasts.items()}
+
+    def step(self, x: Any) -> Any:
+        """The outputs of the new positions, in order: an array, or a dict by name if there are several.
+
+        `x` is the array of the input that has an axis of time, or a dict by name where there are several. Raises
+        InputError: BG302, BG303 what does not fit, BG109 beyond the bounds of the spec. Then nothing has happened.
+        """
+        outputs = self._step(x, True)
+        named = {port.name: y for port, y in zip(self.graph.outputs, outputs, strict=True)}
+        return next(iter(named.values())) if len(named) == 1 else named
+
+    def feed(self, x: Any) -> None:
+        """A step whose outputs are not wanted: only what later steps need is computed."""
+        self._step(x, False)
+
+    def _step(self, x: Any, wanted: bool) -> list[Any]:
+        given, numbers = bind_inputs(self.spec, self._only(self.ports), x, self.dtype)
+        clock = Clock(self.length, numbers.pop(str(self.time)))
+        if not clock.new:
+            message = "a step brings one position at least, and none is given"
+            raise InputError([Finding("BG302", message, Place(self.spec.path))])
+        findings = broken_bounds(self._limits, {**numbers, str(self.time): clock.total})
+        if findings:
+            raise InputError(findings)
+        with np.errstate(all="ignore"):
+            if self._bound is None:
+                self.numbers = numbers
+                self._bound = bind(self.schedule, self._known, numbers, self.dtype, self.room)
+            outputs = self._bound.step({self._values[name]: array for name, array in given.items()}, clock, wanted)
+        self.length = clock.total
+        if clock.new > 1:
+            self._bound.settle(Clock(self.length, 0))
+        return outputs
