@@ -8,12 +8,12 @@ nesting: a stack keeps one body per distinct layer, so a graph costs the same fo
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field, replace
+from dataclasses import field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from blockgraph.dims import Dim, show
-from blockgraph.errors import Place
+from blockgraph.errors import Place, Position
 from blockgraph.op import Op, Type
 from blockgraph.records import dataclass
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import networkx
 
 ROOT = ""
+PLACED = frozenset({"nodes", "scopes", "steps"})  # the fields of a graph in which places of the file stand
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +153,28 @@ class Condition:
         return small <= large
 
 
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """From one stretch of a file to another that reads the same: so many lines on, under another path."""
+
+    lines: int
+    old: str
+    new: str
+
+    def __call__(self, place: Place | None) -> Place | None:
+        """The place over there; one outside the stretch stays."""
+        if place is None or not covers(self.old, place):
+            return place
+        (first, column), (last, end) = place.start, place.end
+        path = self.new + place.spec_path[len(self.old) :]
+        return Place(place.path, Position(first + self.lines, column), Position(last + self.lines, end), path)
+
+
+def covers(path: str, place: Place) -> bool:
+    """Whether a place is below a path in the data."""
+    return place.spec_path.startswith((f"{path}.", f"{path}["))
+
+
 @dataclass(frozen=True, repr=False)
 class Graph:
     """Nodes in running order, the types of all values, and the names people know them by.
@@ -166,11 +189,39 @@ class Graph:
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     scopes: dict[str, Scope] = field(default_factory=dict)
-    steps: tuple[Step, ...] = ()
+    steps: tuple[Step, ...] = field(default_factory=tuple)
     draws: tuple[str | int, ...] = ()
     conditions: tuple[Condition, ...] = ()
     dims: dict[str, int] = field(default_factory=dict)
     waived: frozenset[str] = frozenset()
+
+    def elsewhere(self, name: str, shift: Shift) -> Graph:
+        """The same graph of a block of another name that reads the same; its places are made when asked for."""
+        made = object.__new__(Graph)
+        kept = {one.name: self.__dict__[one.name] for one in fields(self) if one.name not in PLACED}
+        made.__dict__.update(kept, name=name, _moved=(self, shift))
+        return made
+
+    @property
+    def shift(self) -> Shift | None:
+        """How this graph's places differ from those of its original."""
+        return self.__dict__["_moved"][1] if "_moved" in self.__dict__ else None
+
+    @property
+    def original(self) -> Graph:
+        """The graph that this one is equal to up to name and places: the same questions have the same answers."""
+        return self.__dict__["_moved"][0] if "_moved" in self.__dict__ else self
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in PLACED or "_moved" not in self.__dict__:
+            raise AttributeError(f"a graph has no attribute {name!r}")
+        source, shift = self.__dict__["_moved"]
+        self.__dict__.update(
+            nodes=tuple(replace(node, place=shift(node.place)) for node in source.nodes),
+            scopes={key: replace(scope, place=shift(scope.place)) for key, scope in source.scopes.items()},
+            steps=tuple(replace(step, place=shift(step.place)) for step in source.steps),
+        )
+        return self.__dict__[name]
 
     def __repr__(self) -> str:
         """One line: a graph's nodes are for its table and its picture."""

@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from blockgraph import spec as specs
-from blockgraph.elaborate import Elaborated, elaborate, parts, replay
+from blockgraph.checking import check
+from blockgraph.elaborate import Elaborated, body, elaborate, layers, parts, replay, stack
 from blockgraph.errors import BlockgraphError
+from blockgraph.facts import prove
 from blockgraph.graph import Graph, Repeat
+from blockgraph.lints import bodies, lint
 
 ROOT = Path(__file__).parent.parent
 FILES = [*sorted((ROOT / "specs").rglob("*.yaml")), *sorted((ROOT / "tests" / "broken").rglob("*.yaml"))]
@@ -47,7 +50,23 @@ model:
 def anew(monkeypatch: pytest.MonkeyPatch, spec: specs.Spec) -> Elaborated:
     with monkeypatch.context() as patch:
         patch.setattr(parts, "likeness", lambda *_: None)
+        patch.setattr(stack, "likeness_of_layer", lambda *_: None)
         return elaborate(spec)
+
+
+def stacked(*blocks: str) -> str:
+    """A stack of blocks written out, equal up to their names unless their texts differ."""
+    texts = "".join(f"  b{index}:\n{text}" for index, text in enumerate(blocks))
+    names = ", ".join(f"b{index}" for index in range(len(blocks)))
+    model = f"{{kind: stack, of: [{names}], repeat: {len(blocks)}}}"
+    return f"""dims: {{C: 8, H: 2}}
+blocks:
+{texts}
+model:
+  parts: {{layers: {model}, final_norm: layer_norm}}
+  equations: |
+    x = final_norm(layers(x))
+"""
 
 
 def difference(one: Graph | None, other: Graph | None) -> list[str]:
@@ -98,3 +117,79 @@ def test_equal_parts_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.findings == ()
     assert {"l1.norm2", "l2.norm1", "l2.attention", "l2.feed_forward", "l3.norm2", "c2.again"} <= set(copies)
     assert not {"l1.norm1", "l1.attention", "l3.norm1", "l3.attention", "m1", "m2", "m3"} & set(copies)
+
+
+BLOCK = """    norm: layer_norm
+    sublayers:
+      - {kind: attention, heads: H}
+      - {kind: feed_forward, hidden: 4*C, activation: gelu_tanh}
+"""
+WRITTEN = """    parts: {attention: {kind: attention, heads: H}, norm: layer_norm}
+    equations: |
+      y = attention(norm(x))
+      x = x + y
+"""
+# A norm of a norm and a sublayer without a residual: what lints find in each of them, at its own lines.
+DOUBTED = """    parts: {one: layer_norm, two: layer_norm, ff: {kind: feed_forward, hidden: 8, activation: relu}}
+    equations: |
+      x = ff(two(one(x)))
+"""
+WRONG = BLOCK.replace("heads: H", "heads: 3")
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        [BLOCK] * 4,
+        [BLOCK, WRITTEN, BLOCK, WRITTEN, WRITTEN],
+        [DOUBTED] * 3,
+        [WRONG, WRONG],
+        [BLOCK, WRONG, BLOCK],
+        [BLOCK, f"    # a remark\n{BLOCK}", BLOCK.replace("4*C", "2*C")],
+        [WRITTEN.replace("layer_norm", "&n layer_norm"), WRITTEN.replace("layer_norm", "*n")],
+    ],
+)
+def test_blocks_that_read_the_same_are_as_if_worked_out_each(
+    blocks: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = specs.load(stacked(*blocks))
+    written = anew(monkeypatch, spec)
+    copied = elaborate(spec)
+    assert copied.findings == written.findings
+    assert (copied.graph is None) == (written.graph is None)
+    if copied.graph is not None and written.graph is not None:
+        assert lint(copied.graph, spec) == lint(written.graph, spec)
+        assert list(bodies(copied.graph)) == list(bodies(written.graph))
+        assert prove(copied.graph) == prove(written.graph)
+    assert difference(copied.graph, written.graph) == []
+
+
+def test_what_a_lint_finds_in_blocks_that_read_the_same_is_told_of_each() -> None:
+    lines = stacked(DOUBTED, DOUBTED).splitlines()
+    at = [index for index, line in enumerate(lines, start=1) if "ff(two(one(x)))" in line]
+    found = [(one.code, one.place.start.line) for one in check("\n".join(lines)).findings]
+    assert [one for one in found if one[1] in at] == [(code, line) for line in at for code in ("BG212", "BG210")]
+
+
+def test_the_nodes_of_a_block_that_reads_the_same_are_made_when_asked_for() -> None:
+    checked = check(stacked(BLOCK, BLOCK, BLOCK))
+    assert checked.findings == ()
+    assert checked.graph is not None
+    first, second, third = next(node.op.bodies for node in checked.graph.nodes if isinstance(node.op, Repeat))
+    assert (first.original, second.original, third.original) == (first, first, first)
+    assert (first.name, second.name, third.name) == ("b0", "b1", "b2")
+    assert "nodes" not in third.__dict__
+    places = [graph.nodes[-1].place for graph in (first, second, third)]
+    lines = [(place.spec_path.partition(".sub")[0], place.start.line) for place in places if place is not None]
+    assert lines == [("blocks.b0", 7), ("blocks.b1", 12), ("blocks.b2", 17)]
+    assert "nodes" in third.__dict__
+    with pytest.raises(AttributeError, match="a graph has no attribute 'edges'"):
+        third.edges  # noqa: B018
+
+
+def test_a_spec_of_many_equal_blocks_still_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (body, layers, replay):
+        monkeypatch.setattr(module, "MAX_NODES", 100)
+    spec = specs.load(stacked(*[BLOCK] * 4))
+    assert [one.code for one in elaborate(spec).findings] == ["BG018"]
+    assert elaborate(spec).findings == anew(monkeypatch, spec).findings

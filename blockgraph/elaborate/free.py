@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from blockgraph.dims import Dim
-from blockgraph.errors import Place
 from blockgraph.graph import Graph, Port, Repeat
 from blockgraph.module import Report
 from blockgraph.ops.leaf import Param
@@ -22,31 +21,44 @@ def report_free_sizes(spec: Spec, graph: Graph, report: Report) -> None:
     if "dims" in spec.unread:
         return
     known = spec.dims.keys() | graph.dims.keys()
-    told: set[str] = set()
-    for name, dims, place in _fixed(graph):
-        free = sorted({symbol for dim in dims for symbol in dim.symbols} - known - told)
-        if free and place is not None:
-            told.update(free)
-            message = f"`{name}` depends on `{free[0]}`, which the inputs bring anew at every call"
-            report.add("BG038", message, place, f"add `{free[0]}` to `dims`, with a number or empty for any size")
+    told, sound = set(known), set[int]()
+    for body in _bodies(graph):
+        if id(body.original) in sound:
+            continue  # it has the sizes of one that was looked through
+        before = len(told)
+        for name, dims, index in _fixed(body.original):
+            free = sorted({symbol for dim in dims for symbol in dim.symbols} - told)
+            if free and (place := body.nodes[index].place) is not None:
+                told.update(free)
+                message = f"`{name}` depends on `{free[0]}`, which the inputs bring anew at every call"
+                report.add("BG038", message, place, f"add `{free[0]}` to `dims`, with a number or empty for any size")
+        sound |= {id(body.original)} if len(told) == before else set()
     for dim, symbol, port in _untold(graph, set(known)):
         place = spec.document.key((*spec.modules[spec.main].path, "inputs", port.name))
         help = f"give an input an axis that is `{symbol}` itself, or add `{symbol}` to `dims`"
         report.add("BG038", f"`{port.name}` has the axis {dim}, and no input tells `{symbol}`", place, help)
 
 
-def _fixed(graph: Graph) -> Iterator[tuple[str, tuple[Dim, ...], Place | None]]:
-    """What must have the same size in every call: parameters, unless they stand in a misfit, and numbers of layers."""
+def _bodies(graph: Graph) -> Iterator[Graph]:
     waiting = [graph]
     while waiting:
         body = waiting.pop()
-        lost = {value for node in body.nodes if isinstance(node.op, Unknown) for value in node.inputs}
-        for node in body.nodes:
-            if isinstance(node.op, Repeat):
-                waiting.extend(node.op.bodies)
-                yield node.op.path, (node.op.count,), node.place
-            elif isinstance(node.op, Param) and not lost.intersection(node.outputs):
-                yield node.op.path, node.op.dims, node.place
+        yield body
+        for node in body.original.nodes:
+            waiting.extend(node.op.bodies if isinstance(node.op, Repeat) else ())
+
+
+def _fixed(body: Graph) -> Iterator[tuple[str, tuple[Dim, ...], int]]:
+    """What must have the same size in every call: parameters, unless they stand in a misfit, and numbers of layers.
+
+    Each with the index of its node.
+    """
+    lost = {value for node in body.nodes if isinstance(node.op, Unknown) for value in node.inputs}
+    for index, node in enumerate(body.nodes):
+        if isinstance(node.op, Repeat):
+            yield node.op.path, (node.op.count,), index
+        elif isinstance(node.op, Param) and not lost.intersection(node.outputs):
+            yield node.op.path, node.op.dims, index
 
 
 def _untold(graph: Graph, known: set[str]) -> Iterator[tuple[Dim, str, Port]]:

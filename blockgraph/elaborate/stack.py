@@ -13,8 +13,10 @@ from blockgraph.elaborate.env import Env
 from blockgraph.elaborate.frame import Frame
 from blockgraph.elaborate.instance import Argument, Instance, ModuleInstance
 from blockgraph.elaborate.items import UNKNOWN, Ref
+from blockgraph.elaborate.layers import Layered, likeness_of_layer
 from blockgraph.elaborate.options import BLOCK_OPTIONS
 from blockgraph.elaborate.parts import instantiate
+from blockgraph.elaborate.replay import Start
 from blockgraph.errors import SpecPath, near
 from blockgraph.graph import Graph, GraphBuilder, Port, Repeat, Scope, Segment
 from blockgraph.module import PartDecl
@@ -201,6 +203,21 @@ class StackInstance(Instance):
         body = Body(self.body.session, builder, in_stack=True)
         path = decl.kind if decl.kind == "stack" else ""  # a stack needs a name before its layers' numbers
         layer = instantiate(body, decl, path, self._inside)
+        inputs = [(name, self.body.type(ref)) for name, (ref, _) in args.items()]
+        like = likeness_of_layer(layer, self.decl.path, self._inside, inputs)
+        memo = self._inside.memo
+        if like in memo and (copied := memo[like].copy(body, decl.kind, layer)) is not None:
+            return copied  # type: ignore[no-any-return]
+        start = Start.of(body)
+        graph = self._write_body(builder, body, layer, decl, args)
+        if like is not None and graph is not None:
+            kept = Layered.of(graph, body, layer, start)
+            memo.update({like: kept} if kept is not None else {})
+        return graph
+
+    def _write_body(
+        self, builder: GraphBuilder, body: Body, layer: Instance, decl: PartDecl, args: Mapping[str, Argument]
+    ) -> Graph | None:
         names, _ = layer.input_names()
         ports = []
         values: dict[str, Ref] = {}
@@ -276,12 +293,9 @@ def _folded(
     """Equal uses as one body, and runs of one body as one segment: `[b, b, c]` is b twice, then c."""
     if segments is None:
         return layers, None
-    distinct: list[Layer] = []
-    index: list[int] = []
-    for layer in layers:
-        same = next((i for i, one in enumerate(distinct) if _same_use(one.decl, layer.decl)), len(distinct))
-        distinct += [layer] if same == len(distinct) else []
-        index.append(same)
+    places: dict[tuple[str, str], int] = {}
+    index = [places.setdefault((layer.decl.kind, repr(layer.decl.options)), len(places)) for layer in layers]
+    distinct = [layers[index.index(place)] for place in range(len(places))]
     found: list[Segment] = []
     for segment in segments:
         bodies = tuple(index[body] for body in segment.bodies)
@@ -300,10 +314,6 @@ def _runs(bodies: tuple[int, ...], count: Dim) -> list[Segment]:
     if len(bodies) == count and any(a == b for a, b in pairwise(bodies)):
         return [Segment((body,), Dim(1)) for body in bodies]
     return [Segment(bodies, count)]
-
-
-def _same_use(one: PartDecl, other: PartDecl) -> bool:
-    return one.kind == other.kind and one.options == other.options
 
 
 def _run_layer(layer: Instance, outer: Frame, decl: PartDecl, values: dict[str, Ref]) -> tuple[Ref, ...]:

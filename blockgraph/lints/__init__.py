@@ -8,7 +8,7 @@ Defining a function of one of these names in a module of this package is enough;
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType, ModuleType
 from typing import Any, Protocol
@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from blockgraph.errors import Finding
 from blockgraph.graph import Graph, Repeat
 from blockgraph.lazy import modules_in
+from blockgraph.lints.wiring import asked
 
 
 class Declared(Protocol):
@@ -55,14 +56,18 @@ def lint(
     for module in _modules():
         if not all_known and getattr(module, "NEEDS_ALL", False):
             continue
-        for body in every:
-            if hasattr(module, "lint"):
-                found.update(dict.fromkeys(one for one in module.lint(body) if one.code not in body.waived))
+        if hasattr(module, "lint"):
+            found.update(_of_bodies(module, every))
         if hasattr(module, "lint_model"):
             found.update(dict.fromkeys(one for one in module.lint_model(graph) if one.code not in waived))
         if spec is not None and hasattr(module, "lint_spec"):
             found.update(dict.fromkeys(module.lint_spec(graph, spec, others)))
     return tuple(found)
+
+
+def _of_bodies(module: ModuleType, every: Sequence[Graph]) -> Iterator[tuple[Finding, None]]:
+    for body, found in asked(every, module.lint):
+        yield from ((one, None) for one in found if one.code not in body.waived)
 
 
 def _modules() -> list[ModuleType]:
@@ -71,10 +76,14 @@ def _modules() -> list[ModuleType]:
 
 def bodies(graph: Graph) -> Iterator[Graph]:
     """The graph and the bodies of all stacks in it, with the numbers and conditions of the whole."""
-    waiting = [graph]
+    waiting, known = [graph], {}
     while waiting:
         one = waiting.pop()
         yield one
-        for node in one.nodes:
-            if isinstance(node.op, Repeat):
-                waiting += [replace(body, dims=graph.dims, conditions=graph.conditions) for body in node.op.bodies]
+        for node in one.original.nodes:
+            for body in node.op.bodies if isinstance(node.op, Repeat) else ():
+                source = body.original
+                if id(source) not in known:
+                    known[id(source)] = replace(source, dims=graph.dims, conditions=graph.conditions)
+                same = known[id(source)]
+                waiting.append(same if body.shift is None else same.elsewhere(body.name, body.shift))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from blockgraph.errors import Finding
 from blockgraph.facts import highway
 from blockgraph.graph import Graph, Repeat
-from blockgraph.lints.wiring import number_of, stacks
+from blockgraph.lints.wiring import number_of, originals, stacks
 
 CODE = "BG217"
 DEEP = 12
@@ -28,7 +28,8 @@ def _post_norm_layers(stack: Repeat, graph: Graph) -> int:
     total = 0
     for segment in stack.segments:
         count = number_of(segment.count, graph.dims) or 0
-        normed = [_is_post_norm(stack.bodies[body]) for body in segment.bodies]
+        is_normed = {id(body): _is_post_norm(body) for body in originals(stack)}
+        normed = [is_normed[id(stack.bodies[body].original)] for body in segment.bodies]
         cycles, rest = divmod(count, len(normed))
         total += cycles * sum(normed) + sum(normed[:rest])
     return total

@@ -66,7 +66,7 @@ def _levels(stack: Repeat, sizes: Mapping[str, int]) -> list[float]:
     first = stack.carried[0] or 0
     levels = [1.0]
     for layer, body in enumerate(stack.layers(dict(sizes))):
-        outputs = _outputs(stack.bodies[body], state, {**sizes, "layer": layer + 1})
+        outputs = _outputs(stack.bodies[body].original, state, {**sizes, "layer": layer + 1})
         for index, level in zip(stack.carried, outputs, strict=True):
             if index is not None:
                 state[index] = level

@@ -9,7 +9,7 @@ from blockgraph.errors import Finding
 from blockgraph.facts import time_axis
 from blockgraph.facts.reach import spelled
 from blockgraph.graph import Graph, Node
-from blockgraph.lints.wiring import ops, part_at, stacks
+from blockgraph.lints.wiring import ops, originals, part_at, stacks
 from blockgraph.op import Op
 from blockgraph.ops.attend import Attend
 from blockgraph.ops.leaf import Input
@@ -44,7 +44,7 @@ def _bodies(graph: Graph) -> Iterator[Graph]:
     while waiting:
         one = waiting.pop(0)
         yield one
-        waiting += [body for _, stack in stacks(one) for body in stack.bodies]
+        waiting += [body for _, stack in stacks(one) for body in originals(stack)]
 
 
 def _orders(graph: Graph, node: Node, op: Op, time: Dim) -> bool:

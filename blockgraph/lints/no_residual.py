@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from blockgraph.errors import Finding, Place
 from blockgraph.facts import highway
 from blockgraph.graph import Graph, Node
-from blockgraph.lints.wiring import SUBLAYERS, part_at, stacks
+from blockgraph.lints.wiring import SUBLAYERS, asked, part_at, stacks
 
 CODE = "BG212"
 NEEDS_ALL = True  # it concludes from what is not there
@@ -16,8 +16,8 @@ NEEDS_ALL = True  # it concludes from what is not there
 def lint(graph: Graph) -> Iterator[Finding]:
     """Sublayers on the stream's cheapest path through the layer of a stack."""
     for _, stack in stacks(graph):
-        for body in stack.bodies:
-            yield from _through(body)
+        for _, found in asked(stack.bodies, _through):
+            yield from found
 
 
 def lint_model(graph: Graph) -> Iterator[Finding]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from blockgraph.dims import Dim
+from blockgraph.errors import Finding
 from blockgraph.graph import Graph, Node, Repeat
 from blockgraph.op import Op
 from blockgraph.ops.leaf import Param
@@ -67,12 +68,12 @@ class Last:
 
 
 def last_layer(node: Node, stack: Repeat, numbers: Mapping[str, int]) -> Last:
-    """The last layer; without a number where the count has none."""
+    """The last layer, or one that is equal to it up to places; without a number where the count has none."""
     segment = stack.segments[-1]
     count, total = number_of(segment.count, numbers), number_of(stack.count, numbers)
     index = segment.bodies[((count or 0) - 1) % len(segment.bodies)]
     name = node.scope or stack.path
-    return Last(stack.bodies[index], f"{name}.{total - 1}" if total else f"{name}.*")
+    return Last(stack.bodies[index].original, f"{name}.{total - 1}" if total else f"{name}.*")
 
 
 def parameters_in(graph: Graph, value: int) -> Iterator[str]:
@@ -83,3 +84,23 @@ def parameters_in(graph: Graph, value: int) -> Iterator[str]:
         if isinstance(node.op, Param):
             yield node.op.path
         waiting.extend(node.inputs)
+
+
+def originals(stack: Repeat) -> Iterator[Graph]:
+    """The bodies of a stack, those that are equal up to name and places once."""
+    yield from {id(body.original): body.original for body in stack.bodies}.values()
+
+
+def asked(
+    bodies: Iterable[Graph], question: Callable[[Graph], Iterable[Finding]]
+) -> Iterator[tuple[Graph, list[Finding]]]:
+    """What is found in each body; a copy of one in which nothing is found is not asked."""
+    told: dict[int, list[Finding]] = {}
+    for body in bodies:
+        source = body.original
+        if id(source) not in told:
+            told[id(source)] = list(question(source))
+        if source is body:
+            yield body, told[id(source)]
+        elif told[id(source)]:
+            yield body, list(question(body))
