@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 from blockgraph.adjoint.ops import Adjoint
@@ -11,6 +10,7 @@ from blockgraph.lazy import np
 from blockgraph.op import Cost, Move, Type
 from blockgraph.ops.attend import Attend
 from blockgraph.pattern import Axes, Pattern
+from blockgraph.records import dataclass
 
 _ONE = Dim(1)
 

@@ -6,7 +6,6 @@ bounds, says that nothing may be cut there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 from blockgraph.lazy import np
@@ -18,6 +17,7 @@ from blockgraph.ops.gather import add_rows
 from blockgraph.ops.norms import column_sums, normalised, row_means
 from blockgraph.ops.rope import Rope
 from blockgraph.pattern import Axes, Pattern, parse
+from blockgraph.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 
 from blockgraph.adjoint.ops import ColumnSum
@@ -15,6 +15,7 @@ from blockgraph.op import Op, Type
 from blockgraph.ops.arithmetic import Add
 from blockgraph.ops.leaf import Input, Param
 from blockgraph.ops.reduce import Sum
+from blockgraph.records import dataclass
 
 Gradient = int | None
 Rule = Callable[["Reverse", Node, tuple[Gradient, ...]], Iterable[Gradient]]
