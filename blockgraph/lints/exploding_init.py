@@ -7,12 +7,12 @@ n terms grow by sqrt(n), norms start again. That is rough, so only growth by ord
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from blockgraph.dims import Dim
 from blockgraph.errors import Finding
 from blockgraph.graph import Graph, Node, Repeat
-from blockgraph.lints.wiring import number_of, stacks
+from blockgraph.lints.wiring import number_of, originals, stacks
 from blockgraph.number import Number
 from blockgraph.op import Op
 from blockgraph.ops.attend import Attend
@@ -21,6 +21,7 @@ from blockgraph.ops.leaf import Constant, Param
 from blockgraph.ops.reduce import Mean
 from blockgraph.ops.softmax import Softmax
 from blockgraph.pattern import PatternMisfit
+from blockgraph.records import dataclass
 
 CODE = "BG219"
 NEEDS_ALL = True  # it concludes from what is not there
@@ -28,6 +29,7 @@ MANY = 100.0
 MAX_LAYERS = 12  # what follows is taken to go on at the last rate, so that a stack costs the same however deep
 STEADY = 1.15  # a rate of growth above this, a layer, is no sum of branches any more
 ENORMOUS = 1e30
+LAYER = "layer"
 Sizes = Mapping[str, float]
 
 
@@ -63,10 +65,11 @@ def _levels(stack: Repeat, sizes: Mapping[str, int]) -> list[float]:
     if None in counts or stack.carried[:1] == (None,):
         return []
     state = [1.0] * len(stack.bodies[0].inputs)
+    bodies = {id(body): _Body.of(body, sizes) for body in originals(stack)}
     first = stack.carried[0] or 0
     levels = [1.0]
     for layer, body in enumerate(stack.layers(dict(sizes))):
-        outputs = _outputs(stack.bodies[body].original, state, {**sizes, "layer": layer + 1})
+        outputs = bodies[id(stack.bodies[body].original)].outputs(state, {**sizes, LAYER: layer + 1})
         for index, level in zip(stack.carried, outputs, strict=True):
             if index is not None:
                 state[index] = level
@@ -76,18 +79,63 @@ def _levels(stack: Repeat, sizes: Mapping[str, int]) -> list[float]:
     return levels
 
 
-def _outputs(graph: Graph, state: list[float], sizes: Sizes) -> list[float]:
-    found = {port.value: level for port, level in zip(graph.inputs, state, strict=True)}
-    for node in graph.nodes:
-        if node.outputs[0] in found:
-            continue
-        levels = [found[value] for value in node.inputs]
-        for value in node.outputs:
-            found[value] = _level(graph, node, levels, sizes)
-    return [found[port.value] for port in graph.outputs]
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """A layer: the levels that are the same in every layer, and the nodes whose levels are not.
+
+    What comes out of a norm is as large as its gain, so of a pre-norm layer little more than the additions is left.
+    """
+
+    graph: Graph
+    known: dict[int, float]
+    moving: list[Node]
+
+    @classmethod
+    def of(cls, graph: Graph, sizes: Sizes) -> _Body:
+        """The levels worked out as far as they do not depend on what goes into the layer, or on which it is."""
+        inputs = {port.value for port in graph.inputs}
+        known: dict[int, float] = {}
+        moving = []
+        for node in graph.nodes:
+            if node.outputs[0] in inputs:
+                continue
+            counted = [node.inputs[index] for index in _counted(node.op, len(node.inputs))]
+            if _has_layer(node.op) or any(value not in known for value in counted):
+                moving.append(node)
+                continue
+            level = _level(graph, node, [known.get(value, 1.0) for value in node.inputs], sizes)
+            known.update(dict.fromkeys(node.outputs, level))
+        return cls(graph, known, moving)
+
+    def outputs(self, state: list[float], sizes: Sizes) -> list[float]:
+        """The levels that come out where those of `state` go in."""
+        found = {**self.known, **{port.value: level for port, level in zip(self.graph.inputs, state, strict=True)}}
+        for node in self.moving:
+            level = _level(self.graph, node, [found.get(value, 1.0) for value in node.inputs], sizes)
+            found.update(dict.fromkeys(node.outputs, level))
+        return [found[port.value] for port in self.graph.outputs]
+
+
+def _counted(op: Op | Repeat, operands: int) -> Sequence[int]:
+    """The operands on which the level of what comes out depends."""
+    if isinstance(op, Softmax) or not operands:
+        return ()
+    if isinstance(op, Repeat):
+        return (0,)
+    if op.role == "norm":
+        return (1,) if operands > 1 else ()
+    if op.role in ("add", "move") or op.factors == "all" or (op.role == "scale" and operands == 2):
+        return range(operands)
+    return (2,) if isinstance(op, Attend) else (0,)
+
+
+def _has_layer(op: Op | Repeat) -> bool:
+    value = op.amount if isinstance(op, Param) else op.value if isinstance(op, Constant) else None
+    return isinstance(value, Number) and LAYER in value.symbols
 
 
 def _level(graph: Graph, node: Node, levels: list[float], sizes: Sizes) -> float:
+    """How large what a node puts out is, from the levels of its operands; those not `_counted` do not matter."""
     op = node.op
     if isinstance(op, Repeat):
         return levels[0]
