@@ -198,8 +198,13 @@ class Parsed:
     refusals: tuple[Refusal, ...]
 
 
+_LEAVES = frozenset({Num, Text, Bool, NoneLit, EllipsisLit, Name})
+
+
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The nodes directly below one, in the order of the text."""
+    if type(expr) in _LEAVES:
+        return ()
     match expr:
         case Binary() | Compare():
             return (expr.left, expr.right)

@@ -14,12 +14,16 @@ CODE = "BG202"
 def lint(graph: Graph) -> Iterator[Finding]:
     """Every second call, in one module, of a norm whose parameters are not marked as shared."""
     first = {}
+    params: dict[str, list[Param]] = {}
+    for node in graph.nodes:
+        if isinstance(node.op, Param):
+            params.setdefault(node.scope, []).append(node.op)
     for step in graph.steps:
         scope = graph.scopes.get(step.name)
         if scope is None or scope.family != "norm" or step.place is None:
             continue
-        params = [one.op for one in graph.nodes if isinstance(one.op, Param) and one.scope == scope.path]
-        shared = not params or any(op.shared for op in params)  # without parameters, two norms would be the same
+        own = params.get(scope.path, [])
+        shared = not own or any(op.shared for op in own)  # without parameters, two norms would be the same
         use = (step.name.rpartition(".")[0], scope.path)  # a block that is called again uses its norms again
         if use not in first:
             first[use] = step.place
