@@ -171,17 +171,18 @@ class Dim:
 
     def evaluate(self, values: Mapping[str, int]) -> Fraction:
         """Its number when the symbols are `values`; DimError for a missing symbol or a division by zero."""
-        total = Fraction(0)
+        total: int | Fraction = 0
         for monomial, factor in self.terms:
-            product = Fraction(factor)
+            product = factor
             for symbol, power in monomial:
                 if symbol not in values:
                     raise DimError(f"{self} has no number, as the size {symbol} is not known")
                 if power < 0 and values[symbol] == 0:
                     raise DimError(f"{self} divides by zero, as {symbol} is 0")
-                product *= Fraction(values[symbol]) ** power
+                value = values[symbol]
+                product *= value**power if power > 0 and type(value) is int else Fraction(value) ** power
             total += product
-        return total
+        return Fraction(total)
 
     def conditions(self) -> tuple[Divides, ...]:
         """What must hold for every term to be a whole number: `C/H` needs "H divides C"."""

@@ -120,6 +120,8 @@ def near(word: str, choices: Iterable[str]) -> str | None:
     """
     plain = {str(choice).replace("_", "").casefold(): choice for choice in choices}
     key = word.replace("_", "").replace("-", "").casefold()
+    if key in plain:
+        return plain[key]
     found = difflib.get_close_matches(key, plain, n=1, cutoff=0.76)
     if not found and len(key) > 2:
         found = [choice for choice in plain if _one_slip(key, choice)]

@@ -6,6 +6,7 @@ Every op states it once: by its pattern, its moves, and where its outputs are ze
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from blockgraph.facts.interval import OWN, Bound, Interval, least
 from blockgraph.op import Op, Type
@@ -98,8 +99,16 @@ def spelled(axes: Axes, rank: int) -> list[Axis]:
     return names
 
 
-def through(op: Op, types: tuple[Type, ...], outs: tuple[Type, ...], operands: Sequence[Reach]) -> tuple[Reach, ...]:
+def through(op: Op, types: tuple[Type, ...], outs: tuple[Type, ...], operands: tuple[Reach, ...]) -> tuple[Reach, ...]:
     """The reach of each output of an op."""
+    stretchy = tuple([dim.stretchy for one in types for dim in one.shape or ()])  # equal to 1, and not the same
+    return _through(op, types, outs, operands, stretchy)
+
+
+@lru_cache(maxsize=4096)  # layers, and the files of one call, are much alike
+def _through(
+    op: Op, types: tuple[Type, ...], outs: tuple[Type, ...], operands: tuple[Reach, ...], stretchy: tuple[bool, ...]
+) -> tuple[Reach, ...]:
     if not any(one.accesses or one.zeros or one.gated for one in operands) and not op.zeros(types):
         return (NOTHING,) * len(outs)
     if any(given.shape is None for given in (*types, *outs)):

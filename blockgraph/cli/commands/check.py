@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -76,15 +77,18 @@ def _refuse_contradictions(options: Namespace) -> None:
 def _check(options: Namespace, terminal: Terminal) -> int:
     from blockgraph.cli.specs import expanded
 
+    names = expanded(options.specs)
     entries, codes, examined = [], [0], []
-    for name in expanded(options.specs):
+    for name in names:
         one = _examined(name, options, terminal)
         codes.append(exit_code(one.findings))
         terminal.findings(one.findings, one.lines, answer=True)
         if terminal.format == "full" and not (options.fix and name == "-"):
             terminal.data(_summary(one, terminal))
         entries += [_entry(one)] if terminal.format == "json" else []
-        examined.append(one)
+        examined += [one] if options.draw or terminal.format == "sarif" else []
+        if len(codes) == 2 < len(names):
+            gc.freeze()  # what is loaded stays: the collector need not look through it for each further file
     if terminal.format == "json":
         terminal.document({"ok": max(codes) == 0, "specs": entries})
     if terminal.format == "sarif":
