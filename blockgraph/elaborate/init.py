@@ -12,7 +12,7 @@ from blockgraph.errors import SpecPath
 from blockgraph.number import Number
 from blockgraph.records import dataclass
 from blockgraph.schema import suggestion
-from blockgraph.syntax import Call, Expr, Name
+from blockgraph.syntax import Call, Expr, Name, walk
 
 PLAIN = ("zeros", "ones", "eye")
 DRAWN = {"normal": "std", "uniform": "a", "xavier": "gain"}
@@ -49,7 +49,7 @@ class Init:
     @classmethod
     def of(cls, text: str, symbol: Any) -> Init:
         """An init from text that is known to be right."""
-        return _read(_parsed(text), symbol)
+        return _plain(text) or _read(_parsed(text), symbol)
 
 
 @cache
@@ -57,6 +57,14 @@ def _parsed(text: str) -> Expr:
     expr, _ = parse_expression(text)
     assert expr is not None
     return expr
+
+
+@cache
+def _plain(text: str) -> Init | None:
+    """The init of a text without symbols."""
+    expr = _parsed(text)
+    names = [node.name for node in walk(expr) if isinstance(node, Name)]
+    return _read(expr, None) if set(names) <= set(PLAIN) else None
 
 
 def _word(expr: Expr, env: Env) -> Expr:

@@ -167,6 +167,8 @@ class KindInstance(Instance):
                     continue  # a letter of an unknown width
 
     def _local(self, text: str) -> Item:
+        if text in self.letters:
+            return self.letters[text]
         look = symbol_of(self.letters)
         item: Item = evaluate(_expression(text), lambda node, items: fold(node, items, look))
         return item
