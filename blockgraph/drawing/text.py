@@ -56,7 +56,7 @@ def lines(text: str, width: int = WRAP) -> list[str]:
 def _wrapped(line: str, width: int) -> Iterable[str]:
     """The line in pieces that joined give the line again."""
     while len(line) > width:
-        cut = line.rfind(" ", width // 4, width) + 1 or width
+        cut = max(line.rfind(mark, width // 4, width) for mark in " _-") + 1 or width
         yield line[:cut]
         line = line[cut:]
     yield line

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Final
 
 from blockgraph.drawing.arrange import Lane, Ref, Row, Sketch
+from blockgraph.drawing.closing import Bound, closed_up
 from blockgraph.drawing.diagram import FIGURE
 from blockgraph.drawing.layout import MARGIN, Layout, back, enters_aside, extents, tell_at, tells_at_start
 from blockgraph.drawing.tracks import lanes
@@ -18,8 +19,7 @@ from blockgraph.drawing.tracks import lanes
 GAP: Final = 17.0  # between a box and what is above it: room for an arrow
 TAP_GAP: Final = 13.0  # above a box up to a tap
 BORDER: Final = 9.0  # between the border of a plate and what is outside
-Bound = tuple[int, float]
-"""A thing that stands below, and how far at least."""
+GROUND: Final = 0  # the first thing that is put: the floor of the figure
 
 
 class Tower:
@@ -181,25 +181,18 @@ class Tower:
         return any(ref[0] == "n" and self.sketch.wiring.boxes[ref[1]].look == look for ref in row.refs)
 
     def close_up(self, rows: list[Row]) -> None:
-        """Raise the columns that begin with an input to where what they wait for lets them be."""
-        wiring = self.sketch.wiring
-        begun = [boxes for boxes in wiring.columns if wiring.boxes[boxes[0]].look == "input"]
-        raised = {self.sketch.lanes[boxes[0]] for boxes in begun}
-        fixed = {self.row[id(row)] for row in rows if not self.rises(row, raised)}
-        limit = [max(self.at)] * len(self.at)
-        for number in reversed(range(len(self.at))):
-            if number in fixed:
-                limit[number] = self.at[number]
-            self.at[number] = max(self.at[number], limit[number])
-            for below, gap in self.bounds[number]:
-                limit[below] = min(limit[below], self.at[number] - gap)
+        """Raise the columns that begin with an input, or with nothing, to where what they wait for lets them be."""
+        boxes = self.sketch.wiring.boxes
+        inputs = {self.row[id(row)] for row in rows if self.looks(row, "input")}
+        begun = [column for column in self.sketch.wiring.columns if not boxes[column[0]].inputs]
+        columns = [[*([] if boxes[column[0]].look == "input" else [GROUND]), *self.things(column)] for column in begun]
+        self.at = closed_up(self.at, self.bounds, set(self.row.values()), columns, inputs)
 
-    def rises(self, row: Row, raised: set[Lane]) -> bool:
-        """Whether a row has a box or a tap of such a column, and is neither at the bottom nor at the top."""
-        if self.looks(row, "input") or self.looks(row, "output"):
-            return False
-        return any(self.sketch.lane(ref) in raised and self.own(ref) for ref in row.refs)
-
-    def own(self, ref: Ref) -> bool:
-        """Whether it is a box or a tap, no corner."""
-        return ref[0] == "n" or self.sketch.points[ref[1]].tap
+    def things(self, column: list[int]) -> list[int]:
+        """The boxes and the taps of a column, from the lowest on."""
+        lane = self.sketch.lanes[column[0]]
+        rows = [self.row[id(self.sketch.rows["n", box])] for box in column]
+        taps = [("p", number) for number, point in enumerate(self.sketch.points) if point.tap and point.lane == lane]
+        rows += [self.row[id(self.sketch.rows[ref])] for ref in taps]  # type: ignore[index]
+        low, high = self.at[rows[0]], self.at[rows[len(column) - 1]]
+        return sorted({row for row in rows if low <= self.at[row] <= high}, key=self.at.__getitem__)
