@@ -255,7 +255,7 @@ class Program(Displayed):
         """
         from blockgraph.decode.decoder import Decoder
 
-        schedule = self._schedule
+        schedule = self.schedule
         refuse_no_params(self.spec, params)
         self._need({symbol for op in self.parameters.values() for symbol in op.symbols}, self.graph.dims)
         dtype = _dtype_of(params, context or {})
@@ -263,7 +263,7 @@ class Program(Displayed):
         return Decoder(self.spec, self.graph, schedule, ready, context or {}, dtype, length)
 
     @cached_property
-    def _schedule(self) -> Schedule:
+    def schedule(self) -> Schedule:
         """What a step of the decoder computes and keeps. Raises InputError (BG405)."""
         from blockgraph.decode.decoder import scheduled
 

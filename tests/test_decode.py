@@ -221,7 +221,7 @@ def test_grouped_heads_keep_their_own_keys_and_values_only() -> None:
 
 
 def test_an_encoder_runs_once_and_its_memory_is_projected_once() -> None:
-    schedule = model("t5").program._schedule
+    schedule = model("t5").program.schedule
     scopes = [step.node.scope for step in schedule.steps if isinstance(step, Run)]
     assert scopes
     assert not [scope for scope in scopes if scope.startswith("encoder")]

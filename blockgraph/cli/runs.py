@@ -66,36 +66,57 @@ def prepare(name: str, options: Namespace) -> Prepared:
 
     Raises Unready, InputError, EnvironmentFailure.
     """
+    one, program = compiled(name, values_of(options), options.checkpoint)
+    given = given_inputs(program, options.input)
+    inputs, numbers = _bound(program, given, options)
+    refuse_size(program, numbers, options)
+    drawn, params = _drawn(program, numbers, options)
+    read, notes = given_params(one, program, options)
+    findings = tuple(dict.fromkeys((*program.findings, *notes)))
+    return Prepared(one, program, {**drawn, **inputs}, params if read is None else read, findings)
+
+
+def compiled(name: str, values: Mapping[str, Any], checkpoint: str | None) -> tuple[Examined, Program]:
+    """A spec, and its program with the sizes of a checkpoint. Raises Unready, InputError, EnvironmentFailure."""
     from blockgraph import weights
     from blockgraph.api import Program
     from blockgraph.checking import check
-    from blockgraph.cli.array_files import read_arrays
     from blockgraph.cli.specs import examine
 
-    one = examine(name, values_of(options))
+    one = examine(name, values)
     if not one.ok or one.checked is None or one.checked.graph is None:
         raise Unready(one)
     written = one.checked.spec
     program = Program(written, one.checked.graph, one.findings)
-    if options.checkpoint:
-        spec, _ = weights.spec_of(written, options.checkpoint)
+    if checkpoint:
+        spec, _ = weights.spec_of(written, checkpoint)
         checked = check(spec)
         if not checked.ok or checked.graph is None:
             raise Unready(replace(one, checked=checked, findings=checked.findings))
         program = Program(spec, checked.graph, checked.findings)
-    given = _given_inputs(program, options.input)
-    inputs, numbers = _bound(program, given, options)
-    refuse_size(program, numbers, options)
-    drawn, params = _drawn(program, numbers, options)
-    notes: tuple[Finding, ...] = ()
+    return one, program
+
+
+def given_params(
+    one: Examined, program: Program, options: Namespace
+) -> tuple[dict[str, Any] | None, tuple[Finding, ...]]:
+    """The parameters of `--checkpoint` or `--params` and what is said of them; None if neither is given.
+
+    Raises InputError, EnvironmentFailure.
+    """
+    from blockgraph import weights
+    from blockgraph.cli.array_files import read_arrays
+
     if options.checkpoint:
-        _, params, notes = weights.load(written, options.checkpoint, dtype=options.dtype)
-    elif options.params and options.params.endswith(NAMED_ARRAYS):
-        _, params, notes = weights.load(program, options.params, dtype=options.dtype)
-    elif options.params:
-        params = {name: array.astype(options.dtype) for name, array in read_arrays(options.params).items()}
-    findings = tuple(dict.fromkeys((*program.findings, *notes)))
-    return Prepared(one, program, {**drawn, **inputs}, params, findings)
+        assert one.checked is not None, "what is compiled was checked"
+        found = weights.load(one.checked.spec, options.checkpoint, dtype=options.dtype)
+        return found.params, found.findings
+    if options.params and options.params.endswith(NAMED_ARRAYS):
+        found = weights.load(program, options.params, dtype=options.dtype)
+        return found.params, found.findings
+    if options.params:
+        return {name: array.astype(options.dtype) for name, array in read_arrays(options.params).items()}, ()
+    return None, ()
 
 
 class Unready(Exception):
@@ -138,7 +159,7 @@ def _allowed() -> int | None:
     return free * 3 // 4
 
 
-def _given_inputs(program: Program, texts: Sequence[str]) -> dict[str, Any]:
+def given_inputs(program: Program, texts: Sequence[str]) -> dict[str, Any]:
     """The arrays of `--input` by name. Raises InputError, EnvironmentFailure."""
     from blockgraph.cli.array_files import read_array
 

@@ -97,6 +97,12 @@ class Decoder:
         pasts = {one.source.value: one.past for one in self.schedule.kept}
         return {value: Clock(self.length, 0).rows(past) for value, past in pasts.items()}
 
+    def refuse_length(self, total: int) -> None:
+        """Raises InputError (BG109) if the spec has bounds, such as a table of positions, that `total` is beyond."""
+        findings = broken_bounds(self._limits, {**self.numbers, str(self.time): total})
+        if findings:
+            raise InputError(findings)
+
     def step(self, x: Any) -> Any:
         """The outputs of the new positions, in order: an array, or a dict by name if there are several.
 
@@ -117,9 +123,7 @@ class Decoder:
         if not clock.new:
             message = "a step brings one position at least, and none is given"
             raise InputError([Finding("BG302", message, Place(self.spec.path))])
-        findings = broken_bounds(self._limits, {**numbers, str(self.time): clock.total})
-        if findings:
-            raise InputError(findings)
+        self.refuse_length(clock.total)
         with np.errstate(all="ignore"):
             if self._bound is None:
                 self.numbers = numbers

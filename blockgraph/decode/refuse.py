@@ -21,17 +21,17 @@ def refuse_graph(spec: Any, graph: Graph) -> Dim:
         told = (
             "no input has an axis of positions" if time is None else f"`{time}` is fixed to {time.evaluate(graph.dims)}"
         )
-        _refuse(spec, told, "positions are a free axis `T` of an input, such as `tokens: {ids: [B, T], below: V}`")
+        refuse(spec, told, "positions are a free axis `T` of an input, such as `tokens: {ids: [B, T], below: V}`")
     verdict = causal(graph, graph.dims)
     if verdict == "proved":
         return time
     found = leak(graph, graph.dims) if verdict == "refuted" else None
     if found is not None:
-        _refuse(spec, str(found), f"`{found.culprit}` reads ahead: give it a causal mask", found.related)
+        refuse(spec, str(found), f"`{found.culprit}` reads ahead: give it a causal mask", found.related)
     if verdict == "refuted":
-        _refuse(spec, "earlier positions of the outputs read later ones", "`blockgraph check` shows what is proved")
+        refuse(spec, "earlier positions of the outputs read later ones", "`blockgraph check` shows what is proved")
     help = "`blockgraph check` shows what is proved; where an axis is cut in pieces, or masked by values, nothing is"
-    _refuse(spec, "it is not proved that no position of the outputs reads a later one", help)
+    refuse(spec, "it is not proved that no position of the outputs reads a later one", help)
 
 
 def refuse_timed_inputs(spec: Any, graph: Graph, time: Dim) -> None:
@@ -41,7 +41,7 @@ def refuse_timed_inputs(spec: Any, graph: Graph, time: Dim) -> None:
         timed = [dim for dim in shape if mentions(dim, str(time))]
         if timed and timed != [time]:
             told = f"the input `{port.name}` is {show(shape)}, and a step brings new rows along one axis {time}"
-            _refuse(spec, told, "compute it from inputs with one such axis")
+            refuse(spec, told, "compute it from inputs with one such axis")
 
 
 def refuse_outputs(spec: Any, timing: Timing) -> None:
@@ -49,10 +49,11 @@ def refuse_outputs(spec: Any, timing: Timing) -> None:
     for port in timing.graph.outputs:
         if port.value in timing.timed and not timing.stays(port.value):
             told = f"earlier positions of `{port.name}` change with the number of positions {timing.time}"
-            _refuse(spec, told, f"no number may depend on {timing.time}, and no position be counted from the end")
+            refuse(spec, told, f"no number may depend on {timing.time}, and no position be counted from the end")
 
 
-def _refuse(spec: Any, told: str, help: str, related: tuple[Related, ...] = ()) -> NoReturn:
+def refuse(spec: Any, told: str, help: str, related: tuple[Related, ...] = ()) -> NoReturn:
+    """Raise InputError (BG405)."""
     name = spec.name or "the spec"
     message = f"`{name}` cannot be run step by step: {told}"
     raise InputError([Finding(CODE, message, Place(spec.path), help, related=related)])
