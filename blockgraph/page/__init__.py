@@ -42,7 +42,7 @@ def page(subjects: Sequence[Subject], trace: Sequence[Measured] = (), **shown: U
     levels = [_level(one, facts, listed) for one in pictures]
     still = LEVELS.index(first)
     data = {
-        "about": [_about(one) for one in subjects],
+        "about": [_about(one, named=len(subjects) > 1) for one in subjects],
         "facts": listed.facts,
         "levels": levels,
         "first": first,
@@ -110,9 +110,10 @@ def _finding(one: Finding, facts: Facts) -> dict[str, Any]:
     }
 
 
-def _about(one: Subject) -> list[list[str]]:
+def _about(one: Subject, *, named: bool) -> list[list[str]]:
     """What the panel says while nothing is chosen: label and text."""
-    rows = [["source", one.source]] if one.source else []
+    rows = [["spec", one.name]] if named else []
+    rows += [["source", one.source]] if one.source else []
     if not one.graphs:
         return rows
     graph = one.graphs[0]

@@ -195,7 +195,7 @@ class Folding {
       const isFolded = this.folded.has(stop.id);
       stop.element.setAttribute("aria-expanded", String(!isFolded));
       stop.note.toggleAttribute("hidden", !isFolded);
-      stop.handle.setAttribute("transform", `translate(${stop.frame.right - 18} ${map(stop.frame.top) + 5})`);
+      stop.handle.setAttribute("transform", `translate(${stop.frame.right - 22} ${map(stop.frame.top) - 6.5})`);
       stop.handle.querySelector("path").setAttribute("d", isFolded ? "M3 6.5H10M6.5 3V10" : "M3 6.5H10");
     }
   }

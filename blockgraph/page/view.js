@@ -22,8 +22,11 @@ class View {
     this.fit();
     if (this.scale > READABLE) return;
     this.fitted = false;
-    this.scale = Math.min(LEGIBLE, Math.max(this.size.width / content.width, this.scale));
-    this.middle.y = content.y + content.height - this.size.height / this.scale / 2;
+    const isWide = content.width > content.height;
+    const across = isWide ? this.size.height / content.height : this.size.width / content.width;
+    this.scale = Math.min(LEGIBLE, Math.max(across, this.scale));
+    if (isWide) this.middle.x = content.x + this.size.width / this.scale / 2;
+    else this.middle.y = content.y + content.height - this.size.height / this.scale / 2;
     this.apply();
   }
 
