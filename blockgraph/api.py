@@ -192,8 +192,8 @@ class Program(Displayed):
         Computes in the dtype of the parameters (of the inputs, if there are none). Raises InputError.
         """
         arrays = self._run(x, params)
-        results = {port.name: own_array(arrays[port.value], x, params) for port in self.flat.outputs}
-        return next(iter(results.values())) if len(results) == 1 else results
+        outputs = self.flat.outputs
+        return arrays[outputs[0].value] if len(outputs) == 1 else {port.name: arrays[port.value] for port in outputs}
 
     def trace(self, x: Any, params: Mapping[str, Any]) -> Trace:
         """Every named value of one run, by name. Raises InputError."""
@@ -270,20 +270,21 @@ class Program(Displayed):
         return scheduled(self.spec, self.graph, self.flat)
 
     def _run(self, x: Any, params: Mapping[str, Any], traced: bool = False) -> dict[int, Any]:
-        """The arrays of the outputs, and of all named values if they are to be traced."""
+        """The arrays of the outputs, which are new; of all named values as they are, if they are to be traced."""
+        keep = self.flat.named.values() if traced else ()
         if not self.plan:
-            return self._interpreter.run(*self._ready(x, params), self.flat.named.values() if traced else ())
+            found = self._interpreter.run(*self._ready(x, params), keep)
+            return found if traced else {value: own_array(array, x, params) for value, array in found.items()}
         entry = None if traced else self._entries.get("last")
         if entry is not None:
-            named = x if isinstance(x, Mapping) else {self.graph.inputs[0].name: x}
-            if entry.fits(named, params):
+            named = {self.graph.inputs[0].name: x} if type(x) is np.ndarray else x
+            if isinstance(named, dict) and entry.fits(named, params):
                 return entry.ready.run(named, entry.ordered)
         inputs, given, numbers = self._ready(x, params)
-        keep = self.flat.named.values() if traced else ()
         ready = self._planner.ready(self._planner.request(inputs, given, numbers, keep, self.threads))
         if not traced and (entry := Entry.of(ready, params, given, x, inputs, self._bounds(numbers))) is not None:
             self._entries["last"] = entry
-        return ready.run(inputs, ready.ordered(given))
+        return ready.run(inputs, ready.ordered(given), own=not traced)
 
     def _bounds(self, numbers: Mapping[str, int]) -> dict[str, int | None]:
         """What the ids of each input are below."""

@@ -57,7 +57,7 @@ class _Limit:
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     inside: int = 0
-    before: int = 0
+    before: int | None = None
 
     def enter(self, threads: int) -> None:
         library = blas()
@@ -65,8 +65,9 @@ class _Limit:
             return
         with self.lock:
             if not self.inside:
-                self.before = library.get()
-                if self.before != threads:
+                found = library.get()
+                self.before = None if found == threads else found
+                if self.before is not None:
                     library.set(threads)
             self.inside += 1
 
@@ -76,7 +77,7 @@ class _Limit:
             return
         with self.lock:
             self.inside -= 1
-            if not self.inside and library.get() != self.before:
+            if not self.inside and self.before is not None:
                 library.set(self.before)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from dataclasses import field
-from typing import Any
+from typing import Any, Literal
 
 from blockgraph.graph import Graph
 from blockgraph.op import Op
@@ -26,6 +26,10 @@ MIN_ROWS = 512
 """Below this BLAS shares out a product better than its rows can be."""
 MAX_CALLS = 50_000
 """Calls that are kept; a plan with more writes them down again at every run, segment by segment."""
+
+
+Kind = Literal["input", "given", "fresh", "arena"]
+"""Where a result is found: an input itself, a view of what is given, an array made for it, or in the arena."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,7 @@ class Plan:
     steps: Steps
     aliases: Aliases
     layout: Layout
-    kept: frozenset[int]
+    results: tuple[tuple[int, Kind], ...]
     threads: int
     work: list[list[list[Segment]]]
     passing: frozenset[int]
@@ -86,9 +90,19 @@ def plan_of(graph: Graph, request: Request) -> Plan:
     passing = frozenset(root for root, owner in layout.owner.items() if layout.levels[owner] == "fresh") | {
         value for value in steps.inputs if layout.level(value) == "given"
     }
-    plan = Plan(steps, aliases, layout, request.kept, request.threads, work, passing, offsets, aligned(shared))
+    results = tuple((value, _kind(value, known)) for value in sorted(request.kept))
+    plan = Plan(steps, aliases, layout, results, request.threads, work, passing, offsets, aligned(shared))
     _measure(plan)
     return plan
+
+
+def _kind(value: int, known: Known) -> Kind:
+    """Whose memory a kept value lies in."""
+    root = known.aliases.root(value)
+    if value in known.steps.inputs:
+        return "input"
+    level = known.layout.level(root)
+    return "given" if level == "given" else "fresh" if level == "fresh" else "arena"
 
 
 def _pays(steps: Steps, stages: list[Stage]) -> bool:

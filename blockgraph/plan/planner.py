@@ -7,7 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
-from operator import is_
+from operator import eq, is_
 from typing import Any
 
 from blockgraph.graph import Graph
@@ -17,6 +17,7 @@ from blockgraph.plan.kernels import load_kernels
 from blockgraph.plan.workspace import Workspace
 from blockgraph.records import dataclass
 
+THREADS = "BLOCKGRAPH_THREADS"
 MAX_PLANS = 8
 MAX_IDLE = 2
 
@@ -32,14 +33,17 @@ class Ready:
         """The parameters in the order of the graph."""
         return tuple(params[name] for name in self.plan.steps.params.values())
 
-    def run(self, inputs: Mapping[str, Any], params: Sequence[Any]) -> dict[int, Any]:
-        """The kept values, for parameters in the order of the graph; none lies in memory that is used again."""
+    def run(self, inputs: Mapping[str, Any], params: Sequence[Any], own: bool = True) -> dict[int, Any]:
+        """The kept values, for parameters in the order of the graph; none lies in memory that is used again.
+
+        If they shall be `own`, none is one of the arrays given or looks at it.
+        """
         try:
             space = self.idle.pop()
         except IndexError:
             space = Workspace(self.plan)
         with np.errstate(all="ignore"):  # what is not finite shows in the numbers
-            found = space.run(inputs, params)
+            found = space.run(inputs, params, own)
         if len(self.idle) < MAX_IDLE:
             self.idle.append(space)
         return found
@@ -58,7 +62,7 @@ class Planner:
     ) -> dict[int, Any]:
         """The arrays of the outputs and of the values in `keep`, by value: as the interpreter has them."""
         ready = self.ready(self.request(inputs, params, numbers, keep))
-        return ready.run(inputs, ready.ordered(params))
+        return ready.run(inputs, ready.ordered(params), own=False)
 
     def request(
         self,
@@ -152,26 +156,24 @@ class Entry:
             Form(name, array.shape, array.dtype, array.flags.c_contiguous, bounds[name])
             for name, array in inputs.items()
         )
-        told = os.environ.get("BLOCKGRAPH_THREADS")
+        told = os.environ.get(THREADS)
         return cls(tuple(params), tuple(params.values()), forms, ready, ready.ordered(given), told)
 
     def fits(self, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> bool:
         """Whether a call is like the one that was checked."""
-        return (
-            type(params) is dict
-            and len(params) == len(self.names)
-            and len(inputs) == len(self.forms)
-            and all(map(is_, params.values(), self.arrays))
-            and all(map(str.__eq__, params, self.names))
-            and self.threads == os.environ.get("BLOCKGRAPH_THREADS")
-            and all(form.name in inputs and form.fits(inputs[form.name]) for form in self.forms)
-        )
+        if type(params) is not dict or len(params) != len(self.names) or len(inputs) != len(self.forms):
+            return False
+        for form in self.forms:
+            if form.name not in inputs or not form.fits(inputs[form.name]):
+                return False
+        same = all(map(is_, params.values(), self.arrays)) and all(map(eq, params, self.names))
+        return same and self.threads == os.environ.get(THREADS)
 
 
 def thread_count(threads: int | None = None) -> int:
     """How many threads a run may use: as asked for, else by BLOCKGRAPH_THREADS, else as many as there are cores."""
     if threads is None:
-        told = os.environ.get("BLOCKGRAPH_THREADS", "")
+        told = os.environ.get(THREADS, "")
         threads = int(told) if told.isascii() and told.isdigit() and int(told) else _cores()
     return max(1, threads)
 

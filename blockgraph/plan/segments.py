@@ -99,8 +99,8 @@ class Chain:
         """The rows that a group takes at once."""
         if self.stage.members[group[0]].kernel.product:
             return BLOCK
-        outs = (self.known.steps.shapes[self.stage.members[index].step.outputs[0]][-1] for index in group)
-        return max(1, CHUNK // max(1, *outs))
+        made = (value for index in group for value in self.stage.members[index].step.outputs)
+        return max(1, CHUNK // max(1, *(self.known.steps.shapes[value][-1] for value in made)))
 
     def chunks(self, group: list[int], block: Box) -> Iterator[Box]:
         """The stretches of a block that a group takes one after the other."""
@@ -117,13 +117,13 @@ class Chain:
             for index in group:
                 member = self.stage.members[index]
                 step = member.step
-                out = self._array(emit, frame, step.outputs[0], straight, block, chunk)
+                outs = [self._array(emit, frame, value, straight, block, chunk) for value in step.outputs]
                 operands = [
                     self._array(emit, frame, value, cut, block, chunk)
                     for value, cut in zip(step.inputs, member.cuts, strict=True)
                 ]
                 emit.start(self.local, chunk)
-                member.kernel.write(emit, step.op, out, *operands)
+                member.kernel.write(emit, step.op, outs[0] if len(outs) == 1 else tuple(outs), *operands)
 
     def _array(self, emit: Emit, frame: Frame, value: int, cut: Cut, block: Box, chunk: Box) -> Any:
         """The rows of a value."""
@@ -166,7 +166,8 @@ class TaskSegment:
     def write(self, emit: Emit, frame: Frame) -> None:
         """Write the calls down."""
         emit.start(0, ())
-        self.task.write(emit, frame.array(self.step.outputs[0]), *(frame.array(value) for value in self.step.inputs))
+        outs = tuple(frame.array(value) for value in self.step.outputs)
+        self.task.write(emit, outs if len(outs) > 1 else outs[0], *(frame.array(value) for value in self.step.inputs))
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,7 +118,7 @@ class _Scheduler:
             heapq.heappush(self.ready, number)
             return
         stage = self.stages[-1] if self.stages else None
-        if isinstance(stage, Rows) and step.inputs[0] in stage.inside and self._cuts(step, stage, view=True):
+        if isinstance(stage, Rows) and step.inputs[0] in stage.inside and self._cuts(step, stage):
             stage.inside.update(step.outputs)
         self._made(step)
 
@@ -171,7 +171,7 @@ class _Scheduler:
             return
         lead = self.steps.shapes[step.outputs[0]][:-1]
         rows = Rows(lead)
-        cuts = self._cuts(step, rows) if lead and len(step.outputs) == 1 else None
+        cuts = self._cuts(step, rows) if lead else None
         if cuts is not None:
             self.stages.append(rows)
             self._join(rows, number, cuts)
@@ -195,9 +195,9 @@ class _Scheduler:
         self.last = max(self.last, number)
         self._made(step)
 
-    def _cuts(self, step: Step, stage: Rows, view: bool = False) -> tuple[Cut, ...] | None:
+    def _cuts(self, step: Step, stage: Rows) -> tuple[Cut, ...] | None:
         """How the operands are cut if the step can join the stage; None if it cannot."""
-        if type(step.op) in SPREADS or (len(step.outputs) != 1 and not view):
+        if type(step.op) in SPREADS:
             return None
         if self.steps.shapes[step.outputs[0]][:-1] != stage.lead:
             return None

@@ -9,7 +9,7 @@ from typing import Any
 
 from blockgraph.lazy import np
 from blockgraph.plan.blas import limited
-from blockgraph.plan.compiled import Plan
+from blockgraph.plan.compiled import Kind, Plan
 from blockgraph.plan.kernel import Call, Emit
 from blockgraph.plan.memory import Arena
 from blockgraph.plan.segments import Segment
@@ -68,21 +68,25 @@ class Workspace:
         self._calls: dict[tuple[int, int, int], list[Call]] = {}
         self._one: list[Call] | None = None
 
-    def run(self, inputs: Mapping[str, Any], params: Sequence[Any]) -> dict[int, Any]:
-        """The kept values. Arrays are as the plan expects them; none of the results lies in the arena."""
+    def run(self, inputs: Mapping[str, Any], params: Sequence[Any], own: bool = True) -> dict[int, Any]:
+        """The kept values, which share no memory with the arena, nor with what is given if they shall be `own`.
+
+        Arrays are as the plan expects them.
+        """
         if params is not self._params and (
             self._params is None or len(params) != len(self._params) or not all(map(is_, params, self._params))
         ):
             self._bind(params)
-        arrays = self.arrays
+        arrays, plan = self.arrays, self.plan
         try:
-            for value, name in self.plan.steps.inputs.items():
-                if value in self.plan.passing:
+            for value, name in plan.steps.inputs.items():
+                if value in plan.passing:
                     arrays.passing[value] = inputs[name]
                 else:
                     np.copyto(arrays.array(value), inputs[name])
-            self._execute()
-            return {value: self._result(value, inputs) for value in self.plan.kept}
+            with limited(1 if len(plan.work) > 1 else plan.threads):
+                self._execute()
+            return {value: self._result(value, kind, inputs, own) for value, kind in plan.results}
         finally:
             arrays.passing.clear()
 
@@ -95,19 +99,17 @@ class Workspace:
         fixed.update(zip(self.plan.steps.params, params, strict=True))
 
     def _execute(self) -> None:
-        plan = self.plan
-        with limited(1 if len(plan.work) > 1 else plan.threads):
-            if len(plan.work) == 1:
-                self._alone()
-            else:
-                run_together([self._stages(number) for number in range(len(plan.work))])
-
-    def _alone(self) -> None:
-        """All stages on this thread; if nothing changes between runs they are one list of calls."""
+        work = self.plan.work
         if self._one is not None:
             for function, arguments in self._one:
                 function(*arguments)
-            return
+        elif len(work) == 1:
+            self._alone()
+        else:
+            run_together([self._stages(number) for number in range(len(work))])
+
+    def _alone(self) -> None:
+        """All stages on this thread; if nothing changes between runs they are one list of calls."""
         stages = self.plan.work[0]
         for at, segments in enumerate(stages):
             self._make(0, at, segments)
@@ -138,11 +140,10 @@ class Workspace:
             for function, arguments in calls:
                 function(*arguments)
 
-    def _result(self, value: int, inputs: Mapping[str, Any]) -> Any:
-        plan, root = self.plan, self.plan.aliases.root(value)
-        if root in plan.steps.inputs and value == root:
-            return inputs[plan.steps.inputs[root]]
+    def _result(self, value: int, kind: Kind, inputs: Mapping[str, Any], own: bool) -> Any:
+        if kind == "input":  # as it was given, and not the copy of a small one
+            return inputs[self.plan.steps.inputs[value]].copy() if own else inputs[self.plan.steps.inputs[value]]
         array = self.arrays.array(value)
-        if root in plan.passing or root in plan.steps.params or root in plan.steps.constants:
-            return np.asarray(array)
-        return array.copy()
+        if kind == "fresh":
+            return array
+        return np.array(array) if own or kind == "arena" else np.asarray(array)

@@ -53,16 +53,38 @@ def _write(op: Attend, view: View, box: Box, rows: slice, keys: slice, emit: Emi
         return
     more = dict(zip(op.given, given, strict=True))
     q, k, v = _grouped(q, share)[box][..., rows, :], k[box][..., keys, :], v[box][..., keys, :]
-    *lead, _, steps, width = q.shape
-    scaled, scores = emit.room(q.shape), emit.room((*lead, share, steps, k.shape[-2]))
-    emit(np.multiply, q, width**-0.5 if op.scale is None else real(op.scale), scaled)
-    joined = scores.reshape(*lead, share * steps, k.shape[-2])
-    emit(np.matmul, scaled.reshape(*lead, share * steps, width), k.swapaxes(-1, -2), joined)
+    scores = emit.room((*q.shape[:-1], k.shape[-2]))
+    joined = _score(emit, op, q, k, scores)
     _add_bias(emit, op, view, scores, more.get("score_bias"), (box, rows, keys), operands[0].shape[-3])
     _cap(emit, op, scores)
     masked = _hide(emit, view, scores, more.get("keep"), (box, rows, keys)) or "score_bias" in more
     sinks = more["sinks"].reshape(-1, share)[box[-1]][..., None, None] if "sinks" in more else None
     sums = _exponentials(emit, scores, sinks, masked)
+    _mix(emit, scores, joined, sums, v, y)
+
+
+def _score(emit: Emit, op: Attend, q: Any, k: Any, scores: Any) -> Any:
+    """Scaled products, the queries that share a key head in one matrix; the scores seen in this form."""
+    *lead, share, steps, width = q.shape
+    scale = width**-0.5 if op.scale is None else real(op.scale)
+    joined = scores.reshape(*lead, share * steps, k.shape[-2])
+    if share == 1 and k.shape[-2] <= width:  # there are fewer scores than numbers in the queries
+        emit(np.matmul, q[..., 0, :, :], k.swapaxes(-1, -2), joined)
+        emit(np.multiply, joined, scale, joined)
+        return joined
+    scaled = emit.room(q.shape)
+    emit(np.multiply, q, scale, scaled)
+    emit(np.matmul, scaled.reshape(*lead, share * steps, width), k.swapaxes(-1, -2), joined)
+    return joined
+
+
+def _mix(emit: Emit, scores: Any, joined: Any, sums: Any, v: Any, y: Any) -> None:
+    """Values mixed by weights; divided by the sums where there are fewer numbers."""
+    *lead, share, steps, keys = scores.shape
+    if share == 1 and keys <= v.shape[-1]:
+        emit(np.divide, joined, sums[..., 0, :, :], joined)
+        emit(np.matmul, joined, v, y[..., 0, :, :])
+        return
     mixed = emit.room((*lead, share, steps, v.shape[-1]))
     emit(np.matmul, joined, v, mixed.reshape(*lead, share * steps, v.shape[-1]))
     emit(np.divide, mixed, sums, y)

@@ -77,13 +77,12 @@ def _swish(emit: Emit, out: Any, x: Any, slope: float) -> None:
 
 @kernel(GeluTanh, over=(0,))
 def gelu_tanh(emit: Emit, op: GeluTanh, out: Any, x: Any) -> None:
-    """x * (0.5 + 0.5 * tanh(x * (c0 + c1 * x * x)))"""
+    """x / (1 + exp(-2 * x * (c0 + c1 * x * x))), which is the same: 0.5 + 0.5 * tanh(z) = 1 / (1 + exp(-2 * z))"""
     t = emit.room(x.shape)
     emit(np.multiply, x, x, t)
-    emit(np.multiply, t, TANH_CUBIC, t)
-    emit(np.add, t, TANH_LINEAR, t)
+    emit(np.multiply, t, -2 * TANH_CUBIC, t)
+    emit(np.subtract, t, 2 * TANH_LINEAR, t)
     emit(np.multiply, t, x, t)
-    emit(np.tanh, t, t)
+    emit(np.exp, t, t)
     emit(np.add, t, 1, t)
-    emit(np.multiply, t, x, t)
-    emit(np.multiply, t, 0.5, out)
+    emit(np.divide, x, t, out)

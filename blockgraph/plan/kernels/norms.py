@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from blockgraph.lazy import np
@@ -47,12 +48,12 @@ def _inverse_or_zero(x: Any) -> None:
 
 
 def _divide_by_root(emit: Emit, x: Any, out: Any, square: Any, eps: float) -> None:
-    """out = x / sqrt(mean(x*x) + eps)"""
+    """out = x / sqrt(mean(x*x) + eps), as x * (sqrt(C) / sqrt(sum(x*x) + C * eps))"""
+    width = max(x.shape[-1], 1)
     emit(np.vecdot, x, x, square)
-    emit(np.multiply, square, 1 / max(x.shape[-1], 1), square)
-    emit(np.add, square, eps, square)
+    emit(np.add, square, width * eps, square)
     emit(np.sqrt, square, square)
-    emit(np.divide, 1, square, square)
+    emit(np.divide, math.sqrt(width), square, square)
     emit(np.multiply, x, square[..., None], out)
 
 
