@@ -322,6 +322,8 @@ def bound(value: Any, values: Mapping[str, int | float]) -> Any:
 
 def whole(size: Size) -> int:
     """The number of a size option that has been bound."""
+    if type(size) is int:
+        return size
     number = Dim(size).as_int()
     assert number is not None, f"{size} is not bound to a whole number"
     return number

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from blockgraph.arrays import bind_inputs, broken_bounds
-from blockgraph.decode.bind import Bound, bind
+from blockgraph.decode.bind import Bound, bind, longest
 from blockgraph.decode.derive import Schedule, derive
 from blockgraph.decode.opened import opened
 from blockgraph.decode.refuse import refuse_graph, refuse_outputs, refuse_timed_inputs
@@ -17,6 +17,7 @@ from blockgraph.errors import Finding, InputError, Place
 from blockgraph.graph import Graph, Port
 from blockgraph.lazy import np
 from blockgraph.ops.leaf import Param
+from blockgraph.records import dataclass
 
 
 def scheduled(spec: Any, graph: Graph, flat: Graph) -> Schedule:
@@ -26,6 +27,20 @@ def scheduled(spec: Any, graph: Graph, flat: Graph) -> Schedule:
     found = timing(opened(flat, time), time)
     refuse_outputs(spec, found)
     return derive(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Ids:
+    """What ids must be to be taken as they are; whatever is not is looked at closely, and told."""
+
+    value: int
+    rows: int
+    below: int
+
+    def take(self, x: Any) -> bool:
+        """Whether an array fits."""
+        fits = isinstance(x, np.ndarray) and x.dtype.kind in "iu" and x.ndim == 2 and x.shape[0] == self.rows
+        return bool(fits and x.size and x.min() >= 0 and x.max() < self.below)
 
 
 class Decoder:
@@ -61,6 +76,8 @@ class Decoder:
         self._limits = tuple(
             one for one in graph.conditions if self.time.symbols & (one.smaller.symbols | one.larger.symbols)
         )
+        self._allowed = 0  # so many positions are known to be within all bounds
+        self._ids: Ids | None = None
         self._take_context(context)
 
     @property
@@ -97,6 +114,28 @@ class Decoder:
         pasts = {one.source.value: one.past for one in self.schedule.kept}
         return {value: Clock(self.length, 0).rows(past) for value, past in pasts.items()}
 
+    def _read(self, x: Any) -> tuple[dict[int, Any], dict[str, int], int]:
+        """The arrays by value, the numbers of all symbols but time, and the number of new positions.
+
+        Raises InputError: BG302, BG303.
+        """
+        if self._bound is not None and self._ids is not None and self._ids.take(x):
+            return {self._ids.value: x}, self.numbers, x.shape[1]
+        given, numbers = bind_inputs(self.spec, self._only(self.ports), x, self.dtype)
+        new = numbers.pop(str(self.time))
+        return {self._values[name]: array for name, array in given.items()}, numbers, new
+
+    def _only_ids(self) -> Ids | None:
+        """The input, if it is the only one, of ids (B, T)."""
+        (port,) = self.ports if len(self.ports) == 1 else (None,)
+        given = None if port is None else self.graph.types[port.value]
+        if port is None or given is None or given.dtype != "int" or port.below is None or len(given.shape or ()) != 2:
+            return None
+        rows, time = given.shape or ()
+        if time != self.time or (rows.symbols | port.below.symbols) - self.numbers.keys():
+            return None
+        return Ids(self._values[port.name], int(rows.evaluate(self.numbers)), int(port.below.evaluate(self.numbers)))
+
     def refuse_length(self, total: int) -> None:
         """Raises InputError (BG109) if the spec has bounds, such as a table of positions, that `total` is beyond."""
         findings = broken_bounds(self._limits, {**self.numbers, str(self.time): total})
@@ -118,17 +157,20 @@ class Decoder:
         self._step(x, False)
 
     def _step(self, x: Any, wanted: bool) -> list[Any]:
-        given, numbers = bind_inputs(self.spec, self._only(self.ports), x, self.dtype)
-        clock = Clock(self.length, numbers.pop(str(self.time)))
+        given, numbers, new = self._read(x)
+        clock = Clock(self.length, new)
         if not clock.new:
             message = "a step brings one position at least, and none is given"
             raise InputError([Finding("BG302", message, Place(self.spec.path))])
-        self.refuse_length(clock.total)
+        if clock.total > self._allowed:
+            self.refuse_length(clock.total)
+            self._allowed = longest(self._limits, str(self.time), numbers, clock.total, 2 * clock.total)
         with np.errstate(all="ignore"):
             if self._bound is None:
                 self.numbers = numbers
                 self._bound = bind(self.schedule, self._known, numbers, self.dtype, self.room)
-            outputs = self._bound.step({self._values[name]: array for name, array in given.items()}, clock, wanted)
+                self._ids = self._only_ids()
+            outputs = self._bound.step(given, clock, wanted)
         self.length = clock.total
         if clock.new > 1:
             self._bound.settle(Clock(self.length, 0))

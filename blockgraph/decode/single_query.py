@@ -25,11 +25,12 @@ def attention(op: Attend) -> Callable[..., Any]:
 def single(op: Attend, q: Any, k: Any, v: Any, *given: Any) -> Any:
     """softmax(cap(scale * q @ k.T + bias)) @ v for q (..., H, 1, D), k (..., G, S, D) and v (..., G, S, E)"""
     groups, heads = k.shape[-3], q.shape[-3]
+    if groups == heads and not given and not op.alibi and op.softcap is None:
+        return _plain(q * (q.shape[-1] ** -0.5 if op.scale is None else real(op.scale)), k, v)
     operands = dict(zip(op.given, given, strict=True))
     shape = (*q.shape[:-3], groups, heads // groups)
     q = q.reshape(*shape, q.shape[-1]) * (q.shape[-1] ** -0.5 if op.scale is None else real(op.scale))
-    # one row a head: a product with a vector, which the BLAS would cut up for threads however short it is
-    scores = np.vecdot(k, q)[..., None, :] if groups == heads else np.matmul(q, k.swapaxes(-1, -2))
+    scores = np.matmul(q, k.swapaxes(-1, -2))
     if "score_bias" in operands or op.alibi:
         scores = scores.reshape(*shape[:-2], heads, 1, scores.shape[-1])
         if "score_bias" in operands:
@@ -55,6 +56,19 @@ def single(op: Attend, q: Any, k: Any, v: Any, *given: Any) -> Any:
     y = np.matmul(scores, v)
     y /= sums
     return y.reshape(*shape[:-2], heads, 1, v.shape[-1])
+
+
+def _plain(q: Any, k: Any, v: Any) -> Any:
+    """softmax(q @ k.T) @ v for q (..., H, 1, D), k (..., H, S, D) and v (..., H, S, E)
+
+    With one row a head the scores are dot products; as a product the BLAS would cut them up for threads, however few.
+    """
+    scores = np.vecdot(k, q)
+    scores -= np.maximum.reduce(scores, axis=-1, keepdims=True)
+    np.exp(scores, out=scores)
+    y = np.matmul(scores[..., None, :], v)
+    y /= np.add.reduce(scores, axis=-1, keepdims=True)[..., None]
+    return y
 
 
 def _distances(heads: int, keys: int, dtype: Any) -> Any:
