@@ -264,3 +264,69 @@ def test_a_step_that_was_refused_or_broken_off_has_not_happened(monkeypatch: pyt
     monkeypatch.undo()
     assert decoder.length == 5
     np.testing.assert_allclose(decoder.step(tokens[:, 5:]), whole[:, 5:], rtol=0, atol=1e-12)
+
+
+def test_positions_beyond_the_table_are_refused_and_the_decoder_goes_on() -> None:
+    one = model("gpt2")
+    tokens = np.zeros((1, 40), int)
+    decoder = one.program.decoder(one.cast("float64"))
+    decoder.feed(tokens[:, :15])
+    with pytest.raises(bg.InputError, match=r"BG109 .* T = 17 exceeds L = 16"):
+        decoder.feed(tokens[:, :2])
+    assert decoder.step(tokens[:, :1]).shape[1] == 1
+    with pytest.raises(bg.InputError, match="T = 17 exceeds L = 16"):
+        decoder.step(tokens[:, :1])
+    assert decoder.length == 16
+
+
+def test_a_spec_that_reads_ahead_is_refused_with_the_proof_in_the_words_of_check() -> None:
+    sublayer = {"kind": "attention", "heads": "H"}
+    spec = {"dims": {"C": 8, "H": 2}, "block": {"norm": "rms_norm", "causal": True, "sublayers": [sublayer]}}
+    (claim,) = [one for one in bg.check(spec).findings if one.code == "BG112"]
+    del spec["block"]["causal"]
+    program = bg.compile(spec)
+    with pytest.raises(bg.InputError) as refused:
+        program.decoder(program.init(0))
+    (finding,) = refused.value.findings
+    proof = "earlier positions read later ones: x -> norm1 -> attention -> x"
+    assert (proof in claim.message, proof in finding.message) == (True, True)
+    assert [one.message for one in finding.related] == ["`attention` reads later positions"]
+
+
+NO_STEPS = {
+    "a mean over all positions": ({}, 'y = mean(x, "b t c -> b c")', "earlier positions"),
+    "a number that depends on how many there are": ({}, "y = x / T", "earlier positions of `y` change with the number"),
+    "rows counted from the end": ({}, 'y = x + repeat(p[W - T:], "t c -> b t c", b=B)', "earlier positions of `y`"),
+    "a mask of two axes": (
+        {"x": ["B", "T", "C"], "m": ["T", "T"]},
+        'y = softmax(m, mask="causal") @ x',
+        "is (T, T), and",
+    ),
+    "no positions": ({"x": ["B", "C"]}, "y = x", "no input has an axis of positions"),
+    "a fixed number of positions": ({"x": ["B", "W", "C"]}, "y = x", "no input has an axis of positions"),
+}
+
+
+@pytest.mark.parametrize("name", NO_STEPS)
+def test_what_has_no_steps_is_refused_with_the_reason(name: str) -> None:
+    inputs, equations, reason = NO_STEPS[name]
+    more: dict[str, Any] = {"inputs": inputs} if inputs else {}
+    if "p[" in equations:
+        more["params"] = {"p": ["W", "C"]}
+    program = program_of(equations, **more)
+    with pytest.raises(bg.InputError, match=f"BG405 .*{re.escape(reason)}"):
+        program.decoder(program.init(0))
+
+
+def test_what_a_decoder_lacks_or_does_not_know_is_told() -> None:
+    one = model("t5")
+    with pytest.raises(bg.InputError, match="the input `source` is missing"):
+        one.program.decoder(one.cast("float64"))
+    with pytest.raises(bg.InputError, match="there is no input `source`"):
+        model("gpt2").program.decoder(model("gpt2").cast("float64"), {"source": np.zeros((1, 2), int)})
+    decoder = model("gpt2").program.decoder(model("gpt2").cast("float64"))
+    decoder.step(np.zeros((2, 3), int))
+    with pytest.raises(bg.InputError, match=r"`tokens` is \(B, T\) with B = 2"):
+        decoder.step(np.zeros((3, 1), int))
+    with pytest.raises(bg.InputError, match="one position at least"):
+        decoder.step(np.zeros((2, 0), int))
