@@ -24,6 +24,7 @@ from blockgraph.op import Op
 from blockgraph.ops.leaf import Leaf
 from blockgraph.records import dataclass
 
+RESULT = "y"  # what the equations of the built-in kinds call what they give
 Walk = Generator["Walk", Any, Any]
 
 
@@ -211,7 +212,8 @@ class _Collapse:
         """The name of a value inside a part, where the part is opened."""
         names = [step.name for step in graph.steps if step.value == value and step.name not in graph.scopes]
         inside = self.look.level == "op" and names and ("." in names[-1].rstrip("0123456789.") or not graph.scopes)
-        return name_of(graph, value) if inside else ""
+        name = name_of(graph, value) if inside else ""
+        return "" if name == RESULT else name
 
     def port(self, graph: Graph, value: int, wire: Wire, plate: int, name: str = "") -> Wire:
         """The named end of a value that stands beside others: of a split, or at the border of a stack."""

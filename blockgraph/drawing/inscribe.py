@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from blockgraph.drawing.diagram import Box, Wire
@@ -30,7 +31,9 @@ def op_box(op: Op, values: Sequence[Value], plate: int) -> Box:
     pattern = (label.removeprefix(f"{op.name} ").replace("->", "→"),) if "->" in label else ()
     if op.name == "where" and values[2:] == [HIDDEN]:
         details = () if not isinstance(values[0], str) else (f"keeps {values[0]}",)
-        return Box("mask", "box", "other", details, wires, plate, direct=True, trunk=len(wires) - 1)
+        last = len(wires) - 1
+        wires = tuple(replace(wire, name="" if place == last else "keep") for place, wire in enumerate(wires))
+        return Box("mask", "box", "other", details, wires, plate, direct=True, trunk=last)
     details = (*pattern, f"with {', '.join(bare)}") if bare else pattern
     trunk = 0 if op.name in OPS_LIKE_PARTS and len(wires) == len(values) else None
     return Box(op.name if pattern else label, "box", family(op, bare), details, wires, plate, direct=True, trunk=trunk)

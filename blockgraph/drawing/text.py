@@ -56,10 +56,15 @@ def lines(text: str, width: int = WRAP) -> list[str]:
 def _wrapped(line: str, width: int) -> Iterable[str]:
     """The line in pieces that joined give the line again."""
     while len(line) > width:
-        cut = max(line.rfind(mark, width // 4, width) for mark in " _-") + 1 or width
+        cut = _last(line, " ", width) or max(_last(line, mark, width) for mark in "_-") or width
         yield line[:cut]
         line = line[cut:]
     yield line
+
+
+def _last(line: str, mark: str, width: int) -> int:
+    """Behind the last such mark in a line of this width, not too near to its start; 0 if there is none."""
+    return line.rfind(mark, width // 4, width) + 1
 
 
 @dataclass(frozen=True, slots=True)

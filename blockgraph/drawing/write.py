@@ -216,14 +216,15 @@ class _Figure:
         spot = f"{_points(frame.left + 8 + text.width / 2)},{_points(frame.top - 4 - text.height / 2)}"
         size = f'lp="{spot}", lwidth={_inches(text.width)}, lheight={_inches(text.height)}, ' if text.title else ""
         attributes = f'peripheries=1, bb="{_box(frame)}", {size}label={self.written(text)}'
-        kind, family = self.plates[plate].kind, self.plates[plate].family
-        if kind != "stack":
+        one = self.plates[plate]
+        if one.kind != "stack":
             self.named[plate] = ids.cluster()
-            colours = self.theme.opened(family) if kind == "part" else self.theme.plate
-            css = f"plate part {family}" if kind == "part" else "plate"
+            colours = self.theme.opened(one.family) if one.kind == "part" else self.theme.plate
+            css = f"plate part {one.family}" if one.kind == "part" else "plate"
+            css, marked = css + _sign(one), _emphasis(one, self.theme)
             return [
                 f"subgraph {self.named[plate]} {{",
-                f'graph [class="{css}", {_surface(colours, 1.2)}, {attributes}];',
+                f'graph [class="{css}", {_surface(colours, 1.2)}, {attributes}{marked}];',
             ]
         behind, self.named[plate] = ids.cluster(), ids.cluster()
         back = f'peripheries=1, bb="{_box(frame.grow(MARGIN / 2))}"'
@@ -289,10 +290,7 @@ class _Figure:
 def _look(box: Box, theme: Theme) -> str:
     """The attributes of a box by its look."""
     fill = theme.fill(box.family)
-    marked = theme.border(box.family) if box.mark is None else box_style(box.mark, theme.marks)
-    sign = f" {CLASSES[box.mark.sign]}" if box.mark is not None else ""
-    if box.toll and box.mark is None:
-        marked, sign = f', color="{theme.highway}", penwidth=3.4', " toll"
+    marked, sign = _emphasis(box, theme) or theme.border(box.family), _sign(box)
     words = f', fontcolor="{theme.words}"' if theme.words != theme.text else ""
     if box.look in ("input", "output"):
         return f'shape=plaintext, style="", class="io {box.look}"{words}, label=<<I>{escape(box.title)}</I>>'
@@ -308,6 +306,18 @@ def _look(box: Box, theme: Theme) -> str:
         css, ink = "op scale", theme.words
         marked += words
     return f'fillcolor="{fill}", class="{css}{sign}", label={box_label(box).written(ink)}{marked}'
+
+
+def _sign(thing: Box | Plate) -> str:
+    """The class of what is marked or stands on the highway."""
+    return f" {CLASSES[thing.mark.sign]}" if thing.mark is not None else " toll" if thing.toll else ""
+
+
+def _emphasis(thing: Box | Plate, theme: Theme) -> str:
+    """The attributes of what is marked or stands on the highway."""
+    if thing.mark is not None:
+        return box_style(thing.mark, theme.marks)
+    return f', color="{theme.highway}", penwidth=3.4' if thing.toll else ""
 
 
 def _points(number: float) -> str:
