@@ -73,7 +73,7 @@ def test_at_op_level_the_values_inside_a_part_have_names_and_grouped_shapes() ->
 
 def test_at_op_level_the_plate_of_a_part_has_the_colour_of_its_family() -> None:
     dot = to_dot([graph("pre_norm")], level="op")
-    assert re.findall(r'class="plate part (\w+)"', dot) == ["norm", "attention", "norm", "feed_forward"]
+    assert re.findall(r'class="plate part part_(\w+)"', dot) == ["norm", "attention", "norm", "feed_forward"]
     assert set(plates(dot)) >= {"LayerNorm", "Multi-Head ", "Feed Forward"}
 
 

@@ -158,7 +158,7 @@ def dark_rules() -> str:
         _filled(".plate", *DARK.plate[:2]),
         _filled(".stack", *DARK.stack[:2]),
         _filled(".back", *DARK.back),
-        *(_filled(f".part.{family}", *DARK.opened(family)[:2]) for family in FILLS),
+        *(_filled(f".part_{family}", *DARK.opened(family)[:2]) for family in FILLS),
         f".op path,.op polygon,.op ellipse,.add ellipse{{stroke:{DARK.ink}}}",
         f".add ellipse,.operator ellipse,.scale path,.scale polygon{{fill:{DARK.operator}}}",
         f".add text,.operator text,.scale text{{fill:{DARK.words}}}",

@@ -220,7 +220,7 @@ class _Figure:
         if one.kind != "stack":
             self.named[plate] = ids.cluster()
             colours = self.theme.opened(one.family) if one.kind == "part" else self.theme.plate
-            css = f"plate part {one.family}" if one.kind == "part" else "plate"
+            css = f"plate part part_{one.family}" if one.kind == "part" else "plate"
             css, marked = css + _sign(one), _emphasis(one, self.theme)
             return [
                 f"subgraph {self.named[plate]} {{",
