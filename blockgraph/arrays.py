@@ -11,7 +11,7 @@ from blockgraph.graph import Condition, Graph, Port
 from blockgraph.lazy import np
 from blockgraph.ops.leaf import Param
 from blockgraph.solve import open_symbol, solve
-from blockgraph.spec import Spec
+from blockgraph.spec import MAX_DIM, Spec
 from blockgraph.wording import show_value
 
 
@@ -90,6 +90,8 @@ def refuse_sizes(spec: Spec, graph: Graph, given: Mapping[str, Any], numbers: Ma
         fixed = graph.dims.get(name)
         if isinstance(value, bool) or not hasattr(value, "__index__") or value < 0:
             findings.append(Finding("BG022", f"`{name}`: whole number expected, got {show_value(value)}", place))
+        elif value > MAX_DIM:
+            findings.append(Finding("BG022", f"`{name}`: a size up to {MAX_DIM} expected, got {value}", place))
         elif fixed is not None and fixed != value:
             help = f"a dim gets its number when the spec is compiled: `compile(spec, {name}={value})`"
             findings.append(Finding("BG027", f"`{name}` is {fixed} in this program, not {value}", place, help))

@@ -17,7 +17,7 @@ from blockgraph.source import Document, Tree
 
 ROUNDS: Final = 8
 _MEANT = re.compile(r"did you mean (?:the part )?`([A-Za-z_][A-Za-z0-9_]*)`\?")
-_MISSING_SIGN = re.compile(r"write `([0-9.]+\*[A-Za-z_][A-Za-z0-9_]*)`")
+_MISSING_SIGN = re.compile(r"write `(\(?([0-9.]+\*[A-Za-z_][A-Za-z0-9_]*)\)?)`")
 _ADDITIVE: Final = frozenset("+-")
 
 
@@ -101,7 +101,7 @@ def _edits(document: Document, finding: Finding) -> Iterator[Edit]:
 def _replacement(finding: Finding, written: str) -> tuple[str, str] | None:
     """What is to be replaced at the beginning of the guilty text, and by what."""
     sign = _MISSING_SIGN.fullmatch(finding.help) if finding.code == "BG011" else None
-    if sign and written == sign[1].replace("*", "", 1):
+    if sign and written == sign[2].replace("*", "", 1):
         return written, sign[1]
     if finding.code == "BG021" and written == "type" and finding.help == "write `kind` instead of `type`":
         return written, "kind"

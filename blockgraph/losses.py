@@ -63,7 +63,11 @@ def _cotangent(name: str, outputs: Outputs, dy: Any) -> Any:
         found = near(name, outputs)
         help = f"did you mean `{found}`?" if found else f"the outputs are {', '.join(outputs)}"
         raise _refused(f"there is no output `{name}`", help)
-    y, dy = outputs[name], np.asarray(dy)
+    y = outputs[name]
+    try:
+        dy = np.asarray(dy)
+    except ValueError:
+        raise _refused(f"the cotangent of `{name}` is no array: its rows differ in length", "give numbers") from None
     if y.dtype.kind != "f":
         raise _refused(f"the output `{name}` does not hold numbers, and so has no gradient", "leave it out")
     if dy.shape != y.shape:

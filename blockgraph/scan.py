@@ -59,6 +59,8 @@ _OPERATOR_HELP = {
     "\\": "open a bracket to go on in the next line", "<>": "write `!=`", "!": "write `!=`",
     "&": "write `*`, or use `where`", "|": "use `where`",
 }  # fmt: skip
+_BINDS_LEFT = re.compile(r"(@|/|\*\*)[ ]*$")  # before `2W`: what would take the 2 alone
+_BINDS_RIGHT = re.compile(r"[ ]*(\*\*|[(\[.])")  # after it: what belongs to the W alone
 _LOOKALIKES = {
     "*": "\u00d7\u00b7\u22c5\u2217\u2022\u2299", "-": "\u2212\u2013\u2014\u2010\u2011", "/": "\u00f7\u2215\u2044",
     '"': "\u201c\u201d\u201e\u00ab\u00bb\u2018\u2019\u201a", "**2": "\u00b2", "**3": "\u00b3", "<=": "\u2264",
@@ -149,12 +151,14 @@ def _pair(tokens: list[re.Match[str]]) -> tuple[set[int], dict[int, Refusal]]:
 class Scanned:
     """One equation's text made ready for parsing.
 
-    `code` is ASCII; `inserted` are the offsets in it of the `*` that were put in; `fatal` says why it cannot be read.
+    `code` is ASCII; `inserted` are the offsets in it of the `signs` that were put in: a `*`, and brackets where it
+    would bind otherwise than `4C` reads. `fatal` says why it cannot be read.
     """
 
     code: str
     base: int
     inserted: list[int] = field(default_factory=list)
+    signs: list[str] = field(default_factory=list)
     mended: list[Refusal] = field(default_factory=list)
     fatal: Refusal | None = None
 
@@ -254,9 +258,15 @@ def _check_number(found: Scanned, at: int) -> Refusal | None:
         return None
     if keyword.iskeyword(name):
         return _refuse("keyword", name, start + len(number), end)
-    found.inserted.append(at + len(number))
+    product = f"{number}*{name[:MAX_NAME]}"
+    signs = {at + len(number): "*"}
+    if _BINDS_LEFT.search(found.code, 0, at) and not _BINDS_RIGHT.match(found.code, match.end()):
+        product = f"({product})"
+        signs = {at: "(", **signs, match.end(): ")"}
+    found.inserted += signs
+    found.signs += signs.values()
     message = f"`*` is missing in `{match[0][:MAX_NAME]}`"
-    found.mended.append(Refusal(start, end, message, f"write `{number}*{name[:MAX_NAME]}`", "BG011"))
+    found.mended.append(Refusal(start, end, message, f"write `{product}`", "BG011"))
     return check_name(name, start + len(number))
 
 
@@ -279,8 +289,8 @@ def _mend(found: Scanned) -> None:
     """Put in the missing `*`, blank what quotes hide, so that the code is ASCII and an offset is a column."""
     if _UNPLAIN.search(found.code):
         found.code = _UNPLAIN.sub(lambda match: " " if match[0] in "\t\r" else "?", found.code)
-    for count, at in enumerate(found.inserted):
-        found.code = f"{found.code[: at + count]}*{found.code[at + count :]}"
+    for count, (at, sign) in enumerate(zip(found.inserted, found.signs, strict=True)):
+        found.code = f"{found.code[: at + count]}{sign}{found.code[at + count :]}"
         found.inserted[count] = at + count
 
 

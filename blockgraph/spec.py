@@ -84,7 +84,10 @@ class Spec(Displayed):
             if self._is_free(name):
                 if type(value) is not int or not 0 < value <= MAX_DIM:
                     what = f"`{name}`, which an input's shape leaves free"
-                    report.wrong_value("positive whole number", value, Place(self.path), what=what)
+                    is_long = isinstance(value, str) and value.isdecimal()  # too long to be read as a number
+                    expected = f"a size up to {MAX_DIM}" if is_long or _too_large(value) else "positive whole number"
+                    shown = f"a number of {len(str(value)):,} digits" if is_long else show_value(value)
+                    report.add("BG022", f"{what}: {expected} expected, got {shown}", Place(self.path))
             else:
                 choices = [*self.dims, *self.constants]
                 found = near(name, choices)

@@ -133,3 +133,10 @@ def test_faults_that_stay_are_told_after_the_fixes(run: Run, tmp_path: Path) -> 
     code, out, err = run("check", path, "--fix", "--format", "concise")
     assert (code, err) == (1, f"{path}: 1 fixed\n")
     assert out == f"{path}:3:25: BG025 unknown name `q`\n"
+
+
+def test_a_missing_sign_is_read_as_it_is_written_where_it_would_bind_otherwise() -> None:
+    text = "dims: {C: 8}\nblock:\n  params: {W: [C, C]}\n  equations: y = tanh(x @ 2W) / 2C + 4C**2\n"
+    assert "y = tanh(x @ (2*W)) / (2*C) + 4*C**2" in mended(text)
+    assert [one.code for one in bg.check(text).findings] == ["BG011"] * 3
+    assert bg.check(mended(text)).ok

@@ -140,3 +140,27 @@ def test_a_trace_lists_values_in_the_order_in_which_they_are_made() -> None:
     names = list(program.trace(*program.sample(0)))
     assert names[:2] == ["x.1", "h"]
     assert names.index("h") < names.index("layers.0.x.2") < names.index("layers.1.x.2")
+
+
+@pytest.mark.parametrize(
+    ("call", "word"),
+    [
+        (lambda p, x, w: p.vjp(x, w)[1]([[1, 2], [3]]), "its rows differ in length"),
+        (lambda p, x, w: bg.save_weights(p, None, "w.safetensors"), "a dict of arrays by name"),
+        (lambda p, x, w: bg.save_weights(p, w, None), "a file is named by a path"),
+        (lambda p, x, w: bg.load_weights(p, None), "a file is named by a path"),
+        (lambda p, x, w: p.sample(0, T=10**12), "a size up to 2147483648"),
+    ],
+)
+def test_what_is_no_gradient_no_path_or_no_size_is_refused_in_words(call: Any, word: str) -> None:
+    program = bg.compile({"dims": {"C": 4}, "block": {"params": {"w": ["C"]}, "equations": "y = w*x"}})
+    x, params = program.sample(0)
+    with pytest.raises(bg.InputError, match=word):
+        call(program, x, params)
+
+
+def test_a_number_of_thousands_of_digits_is_no_size() -> None:
+    spec = bg.load({"dims": {"C": 4}, "block": {"equations": "y = 2*x"}})
+    for name in ("C", "T"):
+        (found,) = bg.check(spec, **{name: "9" * 5000}).findings[:1]
+        assert "got a number of 5,000 digits" in found.message

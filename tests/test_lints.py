@@ -240,3 +240,16 @@ def test_a_dim_that_nothing_names_is_told_at_its_declaration() -> None:
     assert checked.graph is not None
     (finding,) = [one for one in lint(checked.graph, checked.spec) if one.code == "BG221"]
     assert (finding.message, finding.place.start.column) == ("the dim `F` is never used", 21)
+
+
+def test_a_stack_whose_share_of_layers_has_no_number_is_not_judged() -> None:
+    text = """
+dims: {C: 8, N: 4, P: }
+blocks:
+  a: {equations: x = x + tanh(x)}
+  b: {equations: x = x + relu(x)}
+model:
+  parts: {layers: {kind: stack, of: [{kind: a, repeat: P}, {kind: b, repeat: N - P}]}}
+  equations: y = layers(x)
+"""
+    assert not [one for one in bg.check(text).findings if one.code == "BG219"]

@@ -185,6 +185,10 @@ def build(spec: Spec, report: Report, changes: Mapping[str, Item] | None = None,
 
 
 def _override(env: Env, name: str, value: Any, path: SpecPath) -> None:
+    if isinstance(value, str) and value.isdecimal():  # a number too long to be read as one
+        message = f"dim `{name}`: a size up to {MAX_DIM} expected, got a number of {len(value):,} digits"
+        env.report.add("BG022", message, env.spec.document.value(path))
+        return
     item = env.item(value, path)
     found = env.as_size(item, path) if item is not UNKNOWN else None
     if found is None:

@@ -27,6 +27,7 @@ from blockgraph.weights.mapping import KEY, Section, check_mapping, read_mapping
 from blockgraph.weights.pairing import Source, drawn, linear_weights, sources
 from blockgraph.weights.safetensors import write
 from blockgraph.weights.take import Takes
+from blockgraph.wording import show_value
 
 __all__ = ["Loaded", "export", "load", "open_checkpoint", "save", "spec_of", "to_checkpoint"]
 
@@ -65,7 +66,7 @@ def load(source: Any, path: Path, *, dtype: Any = None, partial: bool = False) -
     """
     report = Report()
     spec = _spec(source)
-    checkpoint = open_checkpoint(os.fspath(path))
+    checkpoint = open_checkpoint(_named(path))
     section = Section() if checkpoint.own else read_mapping(spec, report)
     spec = _configured(spec, section, checkpoint.config, checkpoint.config_path, report)
     flat = _flat(spec, _graph_of(spec))
@@ -87,6 +88,14 @@ def spec_of(source: Any, path: Path) -> tuple[Spec, tuple[Finding, ...]]:
     section = read_mapping(spec, report)
     spec = _configured(spec, section, *read_config(os.fspath(path)), report)
     return spec, report.in_order
+
+
+def _named(path: object) -> str:
+    """A path as text. Raises InputError for what names no file."""
+    if not isinstance(path, str | os.PathLike):
+        message = f"a file is named by a path, not by {show_value(path)}"
+        raise InputError([Finding("BG301", message, Place(""), 'for example "weights.safetensors"')])
+    return os.fspath(path)
 
 
 def _spec(source: Any) -> Spec:
@@ -224,7 +233,7 @@ def save(program: Compiled, params: Mapping[str, Any], path: Path) -> None:
     """
     flat = _flat(program.spec, program.graph)
     ready = _checked(program.spec, flat, params)
-    write(os.fspath(path), ready, ties.notes(program.graph, flat))
+    write(_named(path), ready, ties.notes(program.graph, flat))
 
 
 def to_checkpoint(program: Compiled, arrays: Mapping[str, Any], like: Path | None = None) -> dict[str, Any]:
@@ -257,6 +266,9 @@ def export(program: Compiled, params: Mapping[str, Any], folder: Path, like: Pat
 
 def _checked(spec: Spec, flat: Graph, arrays: Mapping[str, Any]) -> dict[str, Any]:
     """The arrays in drawing order. Raises InputError (BG301)."""
+    if not isinstance(arrays, Mapping):
+        message = f"the parameters are a dict of arrays by name, not {show_value(arrays)}"
+        raise InputError([Finding("BG301", message, Place(spec.path), "for example `program.init(0)`")])
     wanted = drawn(flat)
     wrong = [f"`{name}` is missing" for name in wanted if name not in arrays]
     wrong += [f"`{name}` is unknown" for name in arrays if name not in wanted]
