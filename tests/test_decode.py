@@ -330,3 +330,31 @@ def test_what_a_decoder_lacks_or_does_not_know_is_told() -> None:
         decoder.step(np.zeros((3, 1), int))
     with pytest.raises(bg.InputError, match="one position at least"):
         decoder.step(np.zeros((2, 0), int))
+
+
+def test_what_a_step_returns_is_the_users_own() -> None:
+    program = program_of(
+        'y = x\nz = sinusoid(x, style="half")\nm = c*c',
+        inputs={"x": ["B", "T", "C"], "c": ["C"]},
+        outputs=["y", "z", "m"],
+    )
+    x, c = np.ones((1, 3, 8)), np.full(8, 2.0)
+    decoder = program.decoder({}, {"c": c})
+    first = decoder.step(x)
+    expected = {name: one.copy() for name, one in first.items()}
+    for one in first.values():
+        one[...] = -1
+    assert (x == 1).all()
+    assert (c == 2).all()
+    again = program.decoder({}, {"c": c}).step(x)
+    np.testing.assert_array_equal(decoder.step(x)["m"], expected["m"])
+    for name, one in again.items():
+        np.testing.assert_array_equal(one, expected[name])
+
+
+def test_products_that_are_joined_still_give_each_of_their_values() -> None:
+    params = {"W1": ["C", "C"], "W2": ["C", "W"], "b": ["C"], "one": [1], "two": ["W"]}
+    equations = "p = x @ W1\nq = p + b\nr = x @ W2 + one\ns = x @ W1 + b\nt = x @ W2 + two"
+    program = program_of(equations, params=params, outputs=["p", "q", "r", "s", "t"])
+    x, drawn = program.sample(0, T=6)
+    assert largest_error(program, x, stirred(drawn)) < BOUND

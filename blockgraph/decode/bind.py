@@ -139,8 +139,10 @@ def bind(
     )
     for value, array in fixed.items():
         work.slots[work.place(Part(value))] = array
-    for step in joined(schedule.steps, fixed):
+    for step in joined(schedule, fixed):
         work.add(step)
+    for part in schedule.outputs:
+        work.place(part)  # an input may be an output as it is
     return Bound(schedule, work.slots, work.places, work.calls, work.rows, work.tables)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from blockgraph.arrays import bind_inputs, broken_bounds
+from blockgraph.arrays import bind_inputs, broken_bounds, own_array
 from blockgraph.decode.bind import Bound, bind, longest
 from blockgraph.decode.derive import Schedule, derive
 from blockgraph.decode.opened import opened
@@ -149,8 +149,13 @@ class Decoder:
         InputError: BG302, BG303 what does not fit, BG109 beyond the bounds of the spec. Then nothing has happened.
         """
         outputs = self._step(x, True)
-        named = {port.name: y for port, y in zip(self.graph.outputs, outputs, strict=True)}
+        ports = zip(self.graph.outputs, self._graph.outputs, outputs, strict=True)
+        named = {port.name: self._own(own.value, y, x) for port, own, y in ports}
         return next(iter(named.values())) if len(named) == 1 else named
+
+    def _own(self, value: int, y: Any, x: Any) -> Any:
+        """An output that shares no memory with what was given or is kept."""
+        return own_array(y, x, {}) if value in self.schedule.timing.given else np.array(y)
 
     def feed(self, x: Any) -> None:
         """A step whose outputs are not wanted: only what later steps need is computed."""

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any, Final
 
-from blockgraph.decode.derive import Cut, Keep, Part, Run, Step
+from blockgraph.decode.derive import Cut, Keep, Part, Run, Schedule, Step
 from blockgraph.lazy import np
-from blockgraph.op import Op
 from blockgraph.ops.arithmetic import Add
 from blockgraph.ops.matmul import MatMul
 from blockgraph.records import dataclass
@@ -35,13 +34,14 @@ class Joined:
         return tuple(y[..., start:stop] for start, stop in pairwise(self.edges))
 
 
-def joined(steps: tuple[Step, ...], fixed: Mapping[int, Any]) -> Iterator[Step | Joined]:
+def joined(schedule: Schedule, fixed: Mapping[int, Any]) -> Iterator[Step | Joined]:
     """The steps with products of one value joined where they stand first."""
+    steps = schedule.steps
     groups: dict[Part, list[Run]] = {}
     for step in steps:
         if isinstance(step, Run) and _is_product(step, fixed):
             groups.setdefault(step.inputs[0], []).append(step)
-    adds = _biases(steps, fixed)
+    adds = _biases(schedule, fixed)
     first: dict[int, Joined] = {}
     gone: set[int] = set()
     for source, products in groups.items():
@@ -83,11 +83,11 @@ def _is_product(step: Run, fixed: Mapping[int, Any]) -> bool:
     )
 
 
-def _biases(steps: tuple[Step, ...], fixed: Mapping[int, Any]) -> dict[Part, Run]:
+def _biases(schedule: Schedule, fixed: Mapping[int, Any]) -> dict[Part, Run]:
     """The sums with a row of parameters, by the value they are added to, where nothing else reads it."""
     readers: dict[Part, list[Run]] = {}
-    others: set[Part] = set()
-    for step in steps:
+    others = set(schedule.outputs)
+    for step in schedule.steps:
         if isinstance(step, Run):
             for part in step.inputs:
                 readers.setdefault(part, []).append(step)
@@ -96,11 +96,12 @@ def _biases(steps: tuple[Step, ...], fixed: Mapping[int, Any]) -> dict[Part, Run
     return {
         part: found[0]
         for part, found in readers.items()
-        if len(found) == 1 and part not in others and _is_bias(found[0], part, fixed)
+        if len(found) == 1 and part not in others and _is_bias(schedule, found[0], part, fixed)
     }
 
 
-def _is_bias(step: Run, part: Part, fixed: Mapping[int, Any]) -> bool:
-    op = step.node.op
-    assert isinstance(op, Op), "stacks are written out before they are decoded"
-    return isinstance(op, Add) and step.inputs[0] == part and getattr(fixed.get(step.inputs[1].value), "ndim", 0) == 1
+def _is_bias(schedule: Schedule, step: Run, part: Part, fixed: Mapping[int, Any]) -> bool:
+    if not isinstance(step.node.op, Add) or step.inputs[0] != part or step.inputs[1].value not in fixed:
+        return False
+    product, row = (schedule.graph.types[one.value].shape or () for one in step.inputs)
+    return row == product[-1:]
