@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from blockgraph.arrays import bind_inputs, checked_params, own_array, refuse_no_params, refuse_sizes
 from blockgraph.checking import check
+from blockgraph.cost.memory import MemoryReport, memory
 from blockgraph.display import Displayed
 from blockgraph.errors import Finding, InputError, Place, SpecError, near
 from blockgraph.grad import Ends, Gradients, Tape, descend, layer_names, record
@@ -17,6 +18,7 @@ from blockgraph.lazy import np
 from blockgraph.losses import cotangents, loss_of
 from blockgraph.lower import unroll, unrolled_size
 from blockgraph.ops.leaf import Param
+from blockgraph.plan.foretell import bytes_of
 from blockgraph.plan.planner import Entry, Planner
 from blockgraph.records import dataclass
 from blockgraph.run import Interpreter
@@ -186,6 +188,21 @@ class Program(Displayed):
         self._need(symbols, numbers)
         return numbers
 
+    def memory(self, dtype: Any = "float64", *, traced: bool = False, **sizes: int) -> MemoryReport:
+        """The bytes that a run takes, told before it: `total`, of `parameters`, of `inputs`, of `values`.
+
+        Nothing of that size is allocated. Sizes are as in `sample`; `traced` is for a run that keeps every named value.
+        Raises InputError for a dim without a number.
+        """
+        numbers, dtype = self.sizes(**sizes), np.dtype(dtype)
+        report = memory(self.graph, numbers, dtype.name, traced)
+        if not self.plan:
+            return report
+        keep = self.flat.named.values() if traced else ()
+        given = {port.name: _form(self.graph.types[port.value].dtype, dtype) for port in self.graph.inputs}
+        ready = self._planner.ready(self._planner.foreseen(given, dtype, numbers, keep, self.threads))
+        return replace(report, values=bytes_of(ready.plan))
+
     def __call__(self, x: Any, params: Mapping[str, Any]) -> Any:
         """The output for an input array (or a dict of inputs by name); a dict by name if there are several outputs.
 
@@ -353,6 +370,11 @@ def render(
     captions = [one.spec.source for one in programs]
     graphs = [one.graph for one in programs]
     return Figure(to_dot(graphs, level=level, rankdir=rankdir, expand=expand, shapes=shapes, captions=captions))
+
+
+def _form(kind: str, dtype: Any) -> Any:
+    """The dtype in which an input comes."""
+    return {"float": dtype, "int": np.dtype("int64"), "bool": np.dtype(bool)}[kind]
 
 
 def _dtype_of(params: Mapping[str, Any], x: Any) -> Any:

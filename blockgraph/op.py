@@ -277,6 +277,10 @@ class Op:
         """FLOPs of one forward; by default one per element of the output."""
         return Cost(elementwise=volume(outs[0].shape))
 
+    def room(self, types: tuple[Type, ...], outs: tuple[Type, ...]) -> Dim:
+        """Elements that `forward` holds at most beside operands and outputs, where they are as many as those; or 0."""
+        return Dim(0)
+
     def label(self) -> str:
         """Short text for a drawing."""
         return self.name

@@ -67,6 +67,8 @@ def prepare(name: str, options: Namespace) -> Prepared:
     Raises Unready, InputError, EnvironmentFailure.
     """
     one, program = compiled(name, values_of(options), options.checkpoint)
+    plan, threads = getattr(options, "plan", "on") == "on", getattr(options, "threads", None)
+    program = replace(program, plan=plan, threads=threads)
     given = given_inputs(program, options.input)
     inputs, numbers = _bound(program, given, options)
     refuse_size(program, numbers, options)
@@ -130,11 +132,13 @@ class Unready(Exception):
 
 def refuse_size(program: Program, numbers: Mapping[str, int], options: Namespace) -> None:
     """Raises EnvironmentFailure (BG904) when a run is estimated to need more memory than is allowed."""
-    from blockgraph.cost.memory import memory
-
-    report = memory(program.graph, program.sizes(**numbers), options.dtype, traced=True)
     allowed = options.max_memory or _allowed()
-    if allowed is None or report.total <= allowed:
+    if allowed is None:
+        return
+    report = replace(program, plan=False).memory(options.dtype, traced=True, **numbers)
+    if program.plan and report.parameters + report.inputs <= allowed:
+        report = program.memory(options.dtype, traced=True, **numbers)
+    if report.total <= allowed:
         return
     largest = report.largest_held or report.largest
     told = f"; the largest tensor is {largest.name}, {largest.bytes:,} bytes" if largest is not None else ""

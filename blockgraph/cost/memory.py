@@ -11,15 +11,20 @@ from dataclasses import field, replace
 
 from blockgraph.cost.parameters import count_parameters
 from blockgraph.cost.tally import VIEWS
-from blockgraph.dims import Shape, show
+from blockgraph.dims import Dim, Shape, show
 from blockgraph.errors import Place
 from blockgraph.graph import Graph, GraphBuilder, Node, Repeat
 from blockgraph.op import Op, Type
 from blockgraph.ops.attend import Attend, pieces
+from blockgraph.ops.axes import ByPattern
+from blockgraph.ops.join import Split
 from blockgraph.ops.leaf import Constant, Input, Leaf, Param
 from blockgraph.ops.visible import View
+from blockgraph.pattern import parse
 from blockgraph.records import dataclass
 
+WORKING = 2 << 20
+"""Bytes for the calls of a run, and for the chunks that functions of one element take at once."""
 WIDTHS = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
 
 
@@ -56,7 +61,7 @@ class MemoryReport:
     @property
     def total(self) -> int:
         """The bytes that a run needs at the most."""
-        return self.parameters + self.inputs + self.values
+        return self.parameters + self.inputs + self.values + WORKING
 
 
 def memory(graph: Graph, numbers: Mapping[str, int], dtype: str = "float32", traced: bool = False) -> MemoryReport:
@@ -71,6 +76,13 @@ def memory(graph: Graph, numbers: Mapping[str, int], dtype: str = "float32", tra
         given = graph.types[port.value]
         sizes.consider(Tensor(port.name, given.shape or (), sizes.bytes(given)))
     return MemoryReport(weights, inputs, life.peak, sizes.largest, sizes.largest_held)
+
+
+def looks(op: Op | Repeat) -> bool:
+    """Whether an op looks at its operand's memory when it runs, whatever the layout: it joins no axes."""
+    if isinstance(op, ByPattern):
+        return all(isinstance(axis, str) for axis in parse(op.axes).outputs[0])
+    return isinstance(op, Split) or op.name in VIEWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +167,7 @@ class _Walk:
         found: dict[int, int] = {}
         for node in self.graph.nodes:
             for value in node.outputs:
-                found[value] = found[node.inputs[0]] if node.op.name in VIEWS else value
+                found[value] = found[node.inputs[0]] if looks(node.op) else value
         return found
 
     def _made(self, node: Node, owner: Mapping[int, int]) -> dict[int, int]:
@@ -179,18 +191,17 @@ class _Walk:
         return Tensor(name, self.graph.types[value].shape or (), size, place=node.place)
 
     def _room(self, node: Node) -> int:
-        """The bytes that an op needs beside its operands and its result while it runs: one more array at the most."""
+        """The bytes that an op needs beside its operands and its results while it runs."""
         if isinstance(node.op, Repeat):
             return self._layers(node.op)
         types = tuple(self.graph.types[value] for value in node.inputs)
         outs = tuple(self.graph.types[value] for value in node.outputs)
-        if isinstance(node.op, Leaf) or node.op.name in VIEWS:
+        if isinstance(node.op, Leaf) or looks(node.op):
             return 0
         self._spell(node, node.op, types)
         if isinstance(node.op, Attend):
             return self._block(node.op, types)
-        elementwise = node.op.cost(types, outs).elementwise != 0
-        return max(self.sizes.bytes(out) for out in outs) if elementwise else 0
+        return int(node.op.room(types, outs).evaluate(self.sizes.numbers)) * self.sizes.width
 
     def _layers(self, op: Repeat) -> int:
         """The peak within a stack: that of its largest layer, on top of what the layers before it keep."""
@@ -207,12 +218,28 @@ class _Walk:
         return most * int(node.op.count.evaluate(self.sizes.numbers))
 
     def _block(self, op: Attend, types: tuple[Type, ...]) -> int:
-        """The scores of one block of queries, as much again for what is made of them, and its queries and results."""
+        """What attention holds while it takes a block of queries: that block, and the one before it.
+
+        Of each the scores, with a cap also its slope, and the scaled queries; of one what scores become on the way.
+        """
         q, k, v = (one.shape or () for one in types[:3])
         others, steps, keys = (self.sizes.volume(shape) for shape in (q[:-2], q[-2:-1], k[-2:-1]))
-        first = next(View(steps, keys, op.mask == "causal", None).blocks(others), slice(0, 0))
-        row = 2 * keys + self.sizes.volume(q[-1:]) + 2 * self.sizes.volume(v[-1:])
-        return others * (first.stop - first.start) * row * self.sizes.width
+        window = None if op.window is None else int(Dim(op.window).evaluate(self.sizes.numbers))
+        view = View(steps, keys, op.mask == "causal", window)
+        blocks = list(view.blocks(others))
+        if not blocks:
+            return 0
+        rows = blocks[0].stop
+        seen = max(one.stop - one.start for one in map(view.seen, blocks[:: max(1, len(blocks) // 8)] + blocks[-1:]))
+        scores, held = others * rows * seen, min(len(blocks), 2)
+        capped = op.softcap is not None
+        each = scores * (2 if capped else 1) + others * rows * (self.sizes.volume(q[-1:]) + 4)
+        passing = max(scores if capped or op.alibi else 0, others * rows * self.sizes.volume(v[-1:]))
+        masks = rows * seen * (18 if op.local or op.alibi else 0)
+        keeps = sum(
+            self.sizes.volume(one.shape[:1]) * rows * seen for one in types[3:] if one.dtype == "bool" and one.shape
+        )
+        return (held * each + passing) * self.sizes.width + masks + keeps
 
     def _spell(self, node: Node, op: Op, types: tuple[Type, ...]) -> None:
         """Meet the values that a composite op would have if it were written out."""

@@ -56,6 +56,7 @@ class ReluSquared(Activation, name="relu_squared"):
     """
 
     operations = 2
+    held = 1
 
     def curve(self, x: Any) -> Any:
         """max(x, 0)**2"""
@@ -201,6 +202,7 @@ class Softplus(Activation, name="softplus"):
     """
 
     operations = 6
+    held = 2
 
     def curve(self, x: Any) -> Any:
         """max(x, 0) + log(1 + exp(-abs(x))), which cannot overflow."""
@@ -226,6 +228,7 @@ class Elu(Activation, name="elu"):
     """
 
     operations = 4
+    held = 2
 
     def curve(self, x: Any) -> Any:
         """max(x, 0) + expm1(min(x, 0))"""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from math import prod
 from typing import Any, final
 
 from blockgraph.dims import Dim
 from blockgraph.lazy import np
-from blockgraph.op import Cost, Misfit, Op, Type
+from blockgraph.op import Cost, Misfit, Op, Type, volume
 from blockgraph.ops.axes import at_letter
 from blockgraph.ops.broadcast import width
 from blockgraph.pattern import ELLIPSIS, Axes, Pattern, PatternError, parse
@@ -70,26 +70,39 @@ class Einsum(Op, name="einsum"):
 
     def cost(self, types: tuple[Type, ...], outs: tuple[Type, ...]) -> Cost:
         """Of pairwise products from left to right; a sum over a letter makes it a matrix product."""
+        total = Cost()
+        for terms, _, summed in self._products(types):
+            if summed:
+                total = Cost(total.products + terms * 2, total.elementwise)
+            else:
+                total = Cost(total.products, total.elementwise + terms)
+        return total
+
+    def _products(self, types: tuple[Type, ...]) -> Iterator[tuple[Dim, Dim, bool]]:
+        """Of each pairwise product from left to right its terms, the elements it makes, whether it sums over any."""
         shapes = [t.shape for t in types]
         if any(shape is None for shape in shapes):
-            return Cost()
+            return
         operands, out = letters_for(self.axes, tuple(len(shape or ()) for shape in shapes))
         size: dict[str, Dim] = {}
         for letters, shape in zip(operands, shapes, strict=True):
             size.update(zip(letters, shape or (), strict=True))
-        total, left = Cost(), operands[0]
+        left = operands[0]
         for i, right in enumerate(operands[1:], 1):
             later = set(out).union(*operands[i + 1 :])
-            every = dict.fromkeys((*left, *right))
-            volume = Dim(1)
-            for letter in every:
-                volume = volume * size[letter]
+            every = tuple(dict.fromkeys((*left, *right)))
             left = tuple(letter for letter in every if letter in later)
-            if len(left) < len(every):
-                total = Cost(total.products + volume * 2, total.elementwise)
-            else:
-                total = Cost(total.products, total.elementwise + volume)
-        return total
+            terms, made = (volume(tuple(size[letter] for letter in letters)) for letters in (every, left))
+            yield terms, made, len(left) < len(every)
+
+    def room(self, types: tuple[Type, ...], outs: tuple[Type, ...]) -> Dim:
+        """Copies of two operands that do not lie as their product wants them; what products of more have in between."""
+        if any(given.shape is None for given in types):
+            return Dim(0)
+        operands, out = letters_for(self.axes, tuple(len(given.shape or ()) for given in types))
+        copies = sum((volume(types[index].shape) for index in _copied(operands, set(out))), Dim(0))
+        made = [made for _, made, _ in self._products(types)]
+        return copies + sum(made[:-1], Dim(0)) * 2
 
     def label(self) -> str:
         """The pattern."""
@@ -207,6 +220,19 @@ def _matrices(x: Any, letters: Letters, batch: list[str], rows: list[str], colum
     moved = x.transpose([letters.index(letter) for letter in (*batch, *rows, *columns)])
     lead, middle = len(batch), len(batch) + len(rows)
     return moved.reshape(*moved.shape[:lead], prod(moved.shape[lead:middle]), prod(moved.shape[middle:]))
+
+
+def _copied(operands: Sequence[Letters], out: set[str]) -> Iterator[int]:
+    """Which of two operands, that lie row after row, `_matrices` cannot see without a copy."""
+    if len(operands) != 2:
+        return
+    inner = [letter for letter in operands[0] if letter in operands[1] and letter not in out]
+    for index, letters in enumerate(operands):
+        groups = ([letter for letter in letters if letter not in operands[1 - index]], inner)
+        starts = [letters.index(group[0]) if group else 0 for group in groups]
+        runs = (list(letters[at : at + len(group)]) for at, group in zip(starts, groups, strict=True))
+        if inner and any(run != group for run, group in zip(runs, groups, strict=True)):
+            yield index
 
 
 def _elementwise(a: Any, a_letters: Letters, b: Any, b_letters: Letters) -> tuple[Any, Letters]:

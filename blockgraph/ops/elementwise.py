@@ -6,6 +6,7 @@ import math
 from abc import abstractmethod
 from typing import Any, ClassVar, final
 
+from blockgraph.dims import Dim
 from blockgraph.lazy import np
 from blockgraph.op import Cost, Op, Type, volume
 from blockgraph.ops import erf as error_function
@@ -14,10 +15,14 @@ from blockgraph.pattern import Pattern, parse
 
 
 class Unary(Op):
-    """y = curve(x), element by element. `operations` counts the FLOPs of one element."""
+    """y = curve(x), element by element.
+
+    `operations` counts the FLOPs of one element, `held` the arrays that `curve` has at once beside x and y.
+    """
 
     shape = parse("... -> ...")
     operations: ClassVar[int] = 1
+    held: ClassVar[int] = 0
 
     @abstractmethod
     def curve(self, x: Any) -> Any:
@@ -44,6 +49,10 @@ class Unary(Op):
     def cost(self, types: tuple[Type, ...], outs: tuple[Type, ...]) -> Cost:
         """One FLOP per element and step of the formula."""
         return Cost(elementwise=volume(outs[0].shape) * self.operations)
+
+    def room(self, types: tuple[Type, ...], outs: tuple[Type, ...]) -> Dim:
+        """What `curve` holds."""
+        return volume(outs[0].shape) * self.held
 
 
 @final
@@ -121,6 +130,7 @@ class Sigmoid(Unary, name="sigmoid"):
 
     activation = True
     operations = 3
+    held = 1
 
     def curve(self, x: Any) -> Any:
         """1 / (1 + exp(-x))"""

@@ -96,7 +96,7 @@ class TopK(Op, name="top_k"):
         """A stable sort of -x, so that ties keep their order."""
         (x,) = arrays
         order: Any = np.argsort(-x, axis=-1, kind="stable")
-        indices = order[..., : whole(self.k)]
+        indices = order[..., : whole(self.k)].copy()  # so that the rest of the order is let go
         return np.take_along_axis(x, indices, axis=-1), indices
 
     def backward(self, dy: Any, y: Any, *arrays: Any) -> tuple[Any, ...]:
@@ -114,6 +114,10 @@ class TopK(Op, name="top_k"):
     def cost(self, types: tuple[Type, ...], outs: tuple[Type, ...]) -> Cost:
         """One comparison per element and chosen one."""
         return Cost(elementwise=volume(types[0].shape) * Dim(self.k))
+
+    def room(self, types: tuple[Type, ...], outs: tuple[Type, ...]) -> Dim:
+        """The order of all, in 8 bytes each, and the negated values."""
+        return volume(types[0].shape) * 3
 
 
 @final

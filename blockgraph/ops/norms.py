@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, ClassVar, final
 
+from blockgraph.dims import Dim
 from blockgraph.lazy import np
 from blockgraph.number import Number
 from blockgraph.op import Builder, Cost, Move, Op, Real, Refusal, Type, volume
@@ -55,6 +56,10 @@ class Norm(Op, role="norm"):
         per_element = self.operations + len(self.given)
         return Cost(elementwise=volume(shape) * per_element + volume(shape[:-1]) * self.row)
 
+    def room(self, types: tuple[Type, ...], outs: tuple[Type, ...]) -> Dim:
+        """A few numbers of every row."""
+        return volume((outs[0].shape or ())[:-1]) * 3
+
 
 @final
 class LayerNorm(Norm, name="layer_norm"):
@@ -76,6 +81,10 @@ class LayerNorm(Norm, name="layer_norm"):
             else:
                 y += array
         return y
+
+    def room(self, types: tuple[Type, ...], outs: tuple[Type, ...]) -> Dim:
+        """The differences from the mean, too."""
+        return super().room(types, outs) + volume(outs[0].shape)
 
     def backward(self, dy: Any, y: Any, *arrays: Any) -> tuple[Any, ...]:
         """dx = (dz - mean(dz) - z * mean(dz * z)) / sigma with z the normalised rows and dz = dy * gamma"""

@@ -185,6 +185,10 @@ class RelativeBuckets(PositionTable, name="relative_buckets", role="source"):
         """With the keys named, which may then be others than the queries."""
         return None if self.given else g(replace(self, given=("keys",)), *values, *values)
 
+    def room(self, types: tuple[Type, ...], outs: tuple[Type, ...]) -> Dim:
+        """Distances and buckets in 8 bytes each, while they are made."""
+        return volume(outs[0].shape) * 6
+
     def forward(self, *arrays: Any) -> Any:
         """A table of distances, looked up among the bounds of the buckets."""
         steps, keys = arrays[0].shape[time_axis(arrays[0].ndim)], arrays[-1].shape[time_axis(arrays[-1].ndim)]

@@ -144,6 +144,10 @@ class Rope(Op, name="rope", role="scale"):
         width = shape[-1] if self.width is None else Dim(self.width)
         return Cost(elementwise=volume(shape[:-1]) * width * 3)
 
+    def room(self, types: tuple[Type, ...], outs: tuple[Type, ...]) -> Dim:
+        """The halves turned."""
+        return volume(outs[0].shape)
+
     def label(self) -> str:
         """The style shows, because it matters."""
         return f"rope {self.style}"

@@ -112,3 +112,7 @@ class DepthwiseConv(Op, name="depthwise_conv"):
         """A multiply and an add per tap, and the bias."""
         taps = types[1].shape[0] if types[1].shape else Dim(1)
         return Cost(elementwise=volume(outs[0].shape) * (2 * taps + len(self.given)))
+
+    def room(self, types: tuple[Type, ...], outs: tuple[Type, ...]) -> Dim:
+        """One tap at a time."""
+        return volume(outs[0].shape)

@@ -165,6 +165,12 @@ class Softmax(Op, name="softmax"):
         masks = len(self.given) + (self.mask != "none")
         return Cost(elementwise=volume(outs[0].shape) * (5 + masks))
 
+    def room(self, types: tuple[Type, ...], outs: tuple[Type, ...]) -> Dim:
+        """A few numbers of every row; with a mask also the masked scores, and what is visible."""
+        shape = outs[0].shape or ()
+        rows = volume(shape[:-1]) * 3
+        return rows if self.mask == "none" and not self.given else rows + volume(shape) + volume(shape[-2:])
+
 
 def softmax(x: Any) -> Any:
     """exp(x) / sum(exp(x)) over the last axis as a new array; a row of minus infinities gives zeros."""

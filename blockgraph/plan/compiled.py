@@ -63,6 +63,8 @@ class Plan:
     shared: int
     scratch: int = 0
     keeps: bool = True
+    calls: int = 0
+    stages: list[Stage] = field(default_factory=list)
     constants: dict[Hashable, Any] = field(default_factory=dict)
 
     @property
@@ -92,6 +94,7 @@ def plan_of(graph: Graph, request: Request) -> Plan:
     }
     results = tuple((value, _kind(value, known)) for value in sorted(request.kept))
     plan = Plan(steps, aliases, layout, results, request.threads, work, passing, offsets, aligned(shared))
+    plan.stages = stages
     _measure(plan)
     return plan
 
@@ -156,4 +159,4 @@ def _measure(plan: Plan) -> None:
                 segment.write(emit, shadows)
                 plan.scratch = max(plan.scratch, emit.most)
                 calls += len(emit.calls)
-    plan.keeps = calls <= MAX_CALLS
+    plan.calls, plan.keeps = calls, calls <= MAX_CALLS

@@ -6,7 +6,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from operator import eq, is_
 from typing import Any
 
@@ -77,11 +77,24 @@ class Planner:
         dtypes = {array.dtype for array in params.values()} or {
             array.dtype for array in inputs.values() if array.dtype.kind == "f"
         }
+        dtype = next(iter(dtypes), np.dtype("float64"))
+        found = self.foreseen({name: array.dtype for name, array in inputs.items()}, dtype, numbers, keep, threads)
+        return replace(found, loose=frozenset(name for name, array in named if not array.flags.c_contiguous))
+
+    def foreseen(
+        self,
+        inputs: Mapping[str, Any],
+        dtype: Any,
+        numbers: Mapping[str, int],
+        keep: Iterable[int] = (),
+        threads: int | None = None,
+    ) -> Request:
+        """The same before there are arrays, which will lie row after row: `inputs` are their dtypes by name."""
         return Request(
             tuple(sorted(numbers.items())),
-            next(iter(dtypes), np.dtype("float64")),
-            tuple((name, array.dtype) for name, array in inputs.items()),
-            frozenset(name for name, array in named if not array.flags.c_contiguous),
+            dtype,
+            tuple(inputs.items()),
+            frozenset(),
             frozenset((*(port.value for port in self.graph.outputs), *keep)),
             thread_count(threads),
         )

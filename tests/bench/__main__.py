@@ -1,16 +1,17 @@
-"""`python -m tests.bench [table | check | checkers | memory] [...]`: print one of them, without a word the table."""
+"""`python -m tests.bench [table | check | checkers | memory | estimates] ...`: print one, by default the table."""
 
 from __future__ import annotations
 
 import sys
 
-from tests.bench import check, checkers, memory, table
+from tests.bench import check, checkers, estimates, memory, table
 
 COMMANDS = {
-    "table": lambda words: table.main(words),
+    "table": table.main,
     "check": lambda words: check.main(),
     "checkers": lambda words: checkers.main(),
-    "memory": lambda words: memory.main(words),
+    "memory": memory.main,
+    "estimates": estimates.main,
 }
 
 if __name__ == "__main__":

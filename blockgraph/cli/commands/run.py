@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from blockgraph.cli.arguments import Parser, size
@@ -50,8 +49,7 @@ def main(options: Namespace, terminal: Terminal) -> int:
     try:
         ready = prepare(options.spec, options)
         with np.errstate(all="ignore"):  # what is not finite is told as a finding
-            program = replace(ready.program, plan=options.plan == "on", threads=options.threads)
-            trace = program.trace(ready.inputs, ready.params)
+            trace = ready.program.trace(ready.inputs, ready.params)
     except Unready as unready:
         return terminal.failed(unready.one.findings, unready.one.lines)
     return _show(ready, trace, options, terminal)

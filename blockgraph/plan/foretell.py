@@ -1,0 +1,34 @@
+"""How much memory a run by a plan takes: the plan knows all but what ops without a kernel hold for themselves."""
+
+from __future__ import annotations
+
+from blockgraph.lazy import np
+from blockgraph.plan.compiled import Plan
+from blockgraph.plan.kernel import FORWARD, kernel_of
+from blockgraph.plan.layout import SMALL
+from blockgraph.plan.stages import Serial
+from blockgraph.plan.steps import Step
+
+CALL = 600
+"""Bytes of a call that is kept, with the views of arrays that it is made on."""
+
+
+def bytes_of(plan: Plan) -> int:
+    """The most bytes at once of a first run: the arena, what is made for the caller, tables, and kept calls."""
+    fresh = sum(plan.steps.bytes(value) for value, level in plan.layout.levels.items() if level == "fresh")
+    copies = sum(min(plan.steps.bytes(value), SMALL) for value in plan.kept)
+    tables = (*plan.steps.constants.values(), *plan.constants.values())
+    folded = sum(array.nbytes for array in tables if isinstance(array, np.ndarray))
+    return plan.bytes + fresh + copies + folded + _passing(plan) + (plan.calls * CALL if plan.keeps else 0)
+
+
+def _passing(plan: Plan) -> int:
+    """What the largest op without a kernel makes beside its output, which is then copied; chains take few rows."""
+    alone = (step for stage in plan.stages if isinstance(stage, Serial) for step in stage.steps)
+    return max((_forward(plan, step) for step in alone if kernel_of(step.op) is FORWARD), default=0)
+
+
+def _forward(plan: Plan, step: Step) -> int:
+    room = int(step.op.room(step.types, step.outs).evaluate(dict(plan.steps.numbers)))
+    made = 0 if step.outputs[0] in plan.aliases.free else sum(plan.steps.bytes(value) for value in step.outputs)
+    return made + room * int(plan.steps.dtype.itemsize)
