@@ -18,7 +18,7 @@ from blockgraph.lazy import np
 from blockgraph.losses import cotangents, loss_of
 from blockgraph.lower import unroll, unrolled_size
 from blockgraph.ops.leaf import Param
-from blockgraph.plan.foretell import bytes_of
+from blockgraph.plan.foretell import WORKING, bytes_of
 from blockgraph.plan.planner import Entry, Planner
 from blockgraph.records import dataclass
 from blockgraph.run import Interpreter
@@ -201,7 +201,7 @@ class Program(Displayed):
         keep = self.flat.named.values() if traced else ()
         given = {port.name: _form(self.graph.types[port.value].dtype, dtype) for port in self.graph.inputs}
         ready = self._planner.ready(self._planner.foreseen(given, dtype, numbers, keep, self.threads))
-        return replace(report, values=bytes_of(ready.plan))
+        return replace(report, values=bytes_of(ready.plan), working=WORKING)
 
     def __call__(self, x: Any, params: Mapping[str, Any]) -> Any:
         """The output for an input array (or a dict of inputs by name); a dict by name if there are several outputs.

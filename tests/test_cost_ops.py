@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from collections.abc import Mapping
+from math import prod
+
 import numpy as np
 import pytest
 
+from blockgraph.cost.memory import WORKING, looks
 from blockgraph.cost.report import costs
 from blockgraph.cost.tally import VIEWS, Counting
 from blockgraph.dims import Dim
 from blockgraph.graph import Graph
 from blockgraph.op import Op, load_ops
+from blockgraph.ops.attend import Attend
+from blockgraph.ops.join import Split
 from blockgraph.ops.leaf import Leaf
 from tests.op_samples import Sample
 from tests.test_cost import costs_of, graph_of, known
-from tests.test_ops_promises import SAMPLES, expansion
+from tests.test_ops_promises import SAMPLES, bound_op, expansion, operands_for, size_of, tupled
 
 COMPOSITE = [
     pytest.param(sample, id=f"{sample.op.name}: {sample.name}")
@@ -62,6 +69,47 @@ def test_an_op_that_is_counted_as_a_view_looks_at_the_memory_of_its_operand(name
             x = np.zeros(shape)
             y = sample.op.bind(values).forward(x)
             assert y.size == 0 or np.shares_memory(x, y)
+
+
+def grown(values: Mapping[str, int], sample: Sample) -> dict[str, int]:
+    """Sizes at which the largest value has some hundred thousand elements, all multiplied by one number."""
+    found = dict(values)
+    for factor in (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128):
+        found = {name: size * factor for name, size in values.items()}
+        if max(prod(size_of(given.shape or (), found)) for given in sample.types) > 300_000:
+            break
+    return found
+
+
+@pytest.mark.parametrize(
+    "sample",
+    [
+        pytest.param(sample, id=f"{sample.op.name}: {sample.name}")
+        for sample in SAMPLES
+        if not isinstance(sample.op, Leaf | Attend | Split) and not sample.symbols
+    ],
+)
+def test_an_op_holds_no_more_than_it_says_while_it_computes(sample: Sample) -> None:
+    values = grown(sample.bindings[0], sample)
+    op, arrays = bound_op(sample, values), operands_for(sample, values, dtype=np.float32)
+    outs = op.infer(*sample.types)
+    with np.errstate(all="ignore"):
+        op.forward(*arrays)
+        tracemalloc.start()
+        made = op.forward(*arrays)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert made is not None
+    held = sum(Counting(4).bytes(out).evaluate(values) for out in outs)
+    assert most <= held + 4 * op.room(sample.types, outs).evaluate(values) + WORKING
+
+
+@pytest.mark.parametrize("sample", [sample for sample in SAMPLES if looks(sample.op)], ids=lambda one: one.name)
+def test_an_op_that_looks_at_its_operand_takes_no_memory(sample: Sample) -> None:
+    for layout in ("contiguous", "transposed"):
+        x = operands_for(sample, sample.bindings[0], layout)[0]
+        for y in tupled(bound_op(sample, sample.bindings[0]).forward(x)):
+            assert not y.size or np.shares_memory(x, y)
 
 
 GATED = """

@@ -47,7 +47,7 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class MemoryReport:
-    """Bytes of a run: all parameters, the inputs, the most that is alive of other values at any time.
+    """Bytes of a run: all parameters, the inputs, the most that is alive of other values at any time, and `working`.
 
     `largest` is the largest tensor when every op is spelled out, `largest_held` the largest that the run has whole.
     """
@@ -57,11 +57,12 @@ class MemoryReport:
     values: int
     largest: Tensor
     largest_held: Tensor
+    working: int = WORKING
 
     @property
     def total(self) -> int:
         """The bytes that a run needs at the most."""
-        return self.parameters + self.inputs + self.values + WORKING
+        return self.parameters + self.inputs + self.values + self.working
 
 
 def memory(graph: Graph, numbers: Mapping[str, int], dtype: str = "float32", traced: bool = False) -> MemoryReport:
@@ -235,11 +236,11 @@ class _Walk:
         capped = op.softcap is not None
         each = scores * (2 if capped else 1) + others * rows * (self.sizes.volume(q[-1:]) + 4)
         passing = max(scores if capped or op.alibi else 0, others * rows * self.sizes.volume(v[-1:]))
-        masks = rows * seen * (18 if op.local or op.alibi else 0)
+        masks = rows * seen * ((3 if op.local else 0) + (16 if op.alibi else 0))
         keeps = sum(
             self.sizes.volume(one.shape[:1]) * rows * seen for one in types[3:] if one.dtype == "bool" and one.shape
         )
-        return (held * each + passing) * self.sizes.width + masks + keeps
+        return int((held * each + passing) * self.sizes.width + masks + keeps)
 
     def _spell(self, node: Node, op: Op, types: tuple[Type, ...]) -> None:
         """Meet the values that a composite op would have if it were written out."""

@@ -45,10 +45,11 @@ class View:
         """True where a query does not see a key (rows, keys); None if all is seen."""
         if not self.causal and self.window is None:
             return None
-        ahead = self.ahead(rows, keys)
-        hidden = ahead > 0 if self.causal else np.zeros(ahead.shape, bool)
+        key, query = np.arange(keys.start, keys.stop), np.arange(rows.start, rows.stop)[:, None] + self.offset
+        hidden = key > query if self.causal else np.zeros((len(query), len(key)), bool)
         if self.window is not None:
-            hidden |= np.abs(ahead) >= self.window
+            hidden |= key <= query - self.window
+            hidden |= key >= query + self.window
         return hidden
 
     def ahead(self, rows: slice, keys: slice) -> Any:

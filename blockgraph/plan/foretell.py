@@ -9,6 +9,8 @@ from blockgraph.plan.layout import SMALL
 from blockgraph.plan.stages import Serial
 from blockgraph.plan.steps import Step
 
+WORKING = 1 << 18
+"""Bytes of a run beside what is counted here."""
 CALL = 600
 """Bytes of a call that is kept, with the views of arrays that it is made on."""
 
@@ -16,7 +18,7 @@ CALL = 600
 def bytes_of(plan: Plan) -> int:
     """The most bytes at once of a first run: the arena, what is made for the caller, tables, and kept calls."""
     fresh = sum(plan.steps.bytes(value) for value, level in plan.layout.levels.items() if level == "fresh")
-    copies = sum(min(plan.steps.bytes(value), SMALL) for value in plan.kept)
+    copies = sum(min(plan.steps.bytes(value), SMALL) for value, _ in plan.results)
     tables = (*plan.steps.constants.values(), *plan.constants.values())
     folded = sum(array.nbytes for array in tables if isinstance(array, np.ndarray))
     return plan.bytes + fresh + copies + folded + _passing(plan) + (plan.calls * CALL if plan.keeps else 0)

@@ -95,7 +95,7 @@ def peak(work: Callable[[], Any]) -> int:
     return most
 
 
-def sized(program: bg.Program) -> tuple[bg.Program, dict[str, int]]:
+def sized(program: bg.Program, least: float = VALUES) -> tuple[bg.Program, dict[str, int]]:
     """The program at widths that fit into memory, and sizes of its inputs that are worth measuring."""
     program = narrowed(shallow(program))
     free = {
@@ -105,7 +105,7 @@ def sized(program: bg.Program) -> tuple[bg.Program, dict[str, int]]:
     sizes = {name: fitting(program, name, LENGTH) for name in sorted(free)}
     sizes = {name: 1 if name == "B" else size for name, size in sizes.items()}
     grows = "B" if "B" in sizes else max(sizes, key=sizes.__getitem__)
-    while memory(program.graph, program.sizes(**sizes), "float32").values < VALUES:
+    while memory(program.graph, program.sizes(**sizes), "float32").values < least:
         sizes[grows] *= 2
     return program, sizes
 

@@ -59,7 +59,7 @@ def _write(op: Attend, view: View, box: Box, rows: slice, keys: slice, emit: Emi
     _cap(emit, op, scores)
     masked = _hide(emit, view, scores, more.get("keep"), (box, rows, keys)) or "score_bias" in more
     sinks = more["sinks"].reshape(-1, share)[box[-1]][..., None, None] if "sinks" in more else None
-    sums = _exponentials(emit, scores, sinks, masked)
+    sums = _exponentials(emit, scores, view.keys, sinks, masked)
     _mix(emit, scores, joined, sums, v, y)
 
 
@@ -146,7 +146,7 @@ def _hide_unseen(scores: Any, keep: Any) -> None:
     np.copyto(scores, -math.inf, where=~keep)
 
 
-def _exponentials(emit: Emit, scores: Any, sinks: Any, masked: bool) -> Any:
+def _exponentials(emit: Emit, scores: Any, most: int, sinks: Any, masked: bool) -> Any:
     """exp(score - row maximum) in place; the sums, sinks included. A row that sees nothing has zeros, and the sum 1."""
     top, sums = emit.room((*scores.shape[:-1], 1)), emit.room((*scores.shape[:-1], 1))
     emit(np.maximum.reduce, scores, -1, None, top, True)
@@ -156,7 +156,8 @@ def _exponentials(emit: Emit, scores: Any, sinks: Any, masked: bool) -> Any:
         emit(_raise, top)
     emit(np.subtract, scores, top, scores)
     emit(np.exp, scores, scores)
-    emit(np.matmul, scores, emit.full(scores.shape[-1], 1.0), sums[..., 0])
+    ones = emit.full(most, 1.0)[: scores.shape[-1]]  # one row for all blocks, however many keys they see
+    emit(np.matmul, scores, ones, sums[..., 0])
     if sinks is not None:
         emit(np.subtract, sinks, top, top)
         emit(np.exp, top, top)
