@@ -6,11 +6,13 @@ from blockgraph.lazy import np
 from blockgraph.plan.compiled import Plan
 from blockgraph.plan.kernel import FORWARD, kernel_of
 from blockgraph.plan.layout import SMALL
-from blockgraph.plan.stages import Serial
+from blockgraph.plan.stages import Rows, Serial
 from blockgraph.plan.steps import Step
 
 WORKING = 1 << 18
 """Bytes of a run beside what is counted here."""
+CHUNKS = 2 << 20
+"""Bytes that functions of one element hold while they take a chunk."""
 CALL = 600
 """Bytes of a call that is kept, with the views of arrays that it is made on."""
 
@@ -25,9 +27,11 @@ def bytes_of(plan: Plan) -> int:
 
 
 def _passing(plan: Plan) -> int:
-    """What the largest op without a kernel makes beside its output, which is then copied; chains take few rows."""
-    alone = (step for stage in plan.stages if isinstance(stage, Serial) for step in stage.steps)
-    return max((_forward(plan, step) for step in alone if kernel_of(step.op) is FORWARD), default=0)
+    """What ops without a kernel hold: the largest that runs alone its result, which is then copied; chains, chunks."""
+    alone = [step for stage in plan.stages if isinstance(stage, Serial) for step in stage.steps]
+    chained = [step for stage in plan.stages if isinstance(stage, Rows) for step in stage.steps]
+    chunks = CHUNKS * len(plan.work) if any(kernel_of(step.op) is FORWARD for step in chained) else 0
+    return max(chunks, *(_forward(plan, step) for step in alone if kernel_of(step.op) is FORWARD), 0)
 
 
 def _forward(plan: Plan, step: Step) -> int:
