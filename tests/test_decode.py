@@ -322,6 +322,10 @@ def test_what_a_decoder_lacks_or_does_not_know_is_told() -> None:
     one = model("t5")
     with pytest.raises(bg.InputError, match="the input `source` is missing"):
         one.program.decoder(one.cast("float64"))
+    bart = model("bart")
+    long = {"source": np.ones((1, 99), int), "keep": np.ones((1, 99), bool)}
+    with pytest.raises(bg.InputError, match=r"BG109 .* S = 99 exceeds L"):
+        bart.program.decoder(bart.cast("float64"), long)
     with pytest.raises(bg.InputError, match="there is no input `source`"):
         model("gpt2").program.decoder(model("gpt2").cast("float64"), {"source": np.zeros((1, 2), int)})
     decoder = model("gpt2").program.decoder(model("gpt2").cast("float64"))

@@ -73,9 +73,6 @@ class Decoder:
         }
         self._bound: Bound | None = None
         self._values = {port.name: port.value for port in self._graph.inputs}
-        self._limits = tuple(
-            one for one in graph.conditions if self.time.symbols & (one.smaller.symbols | one.larger.symbols)
-        )
         self._allowed = 0  # so many positions are known to be within all bounds
         self._ids: Ids | None = None
         self._take_context(context)
@@ -93,6 +90,7 @@ class Decoder:
             return
         given, numbers = bind_inputs(self.spec, self._only(ports), context, self.dtype)
         self.numbers.update(numbers)
+        self._refuse_bounds({})
         self._known.update({self._values[name]: array for name, array in given.items()})
 
     def _only(self, ports: tuple[Port, ...]) -> Graph:
@@ -138,7 +136,10 @@ class Decoder:
 
     def refuse_length(self, total: int) -> None:
         """Raises InputError (BG109) if the spec has bounds, such as a table of positions, that `total` is beyond."""
-        findings = broken_bounds(self._limits, {**self.numbers, str(self.time): total})
+        self._refuse_bounds({str(self.time): total})
+
+    def _refuse_bounds(self, numbers: Mapping[str, int]) -> None:
+        findings = broken_bounds(self.graph.conditions, {**self.numbers, **numbers})
         if findings:
             raise InputError(findings)
 
@@ -168,8 +169,8 @@ class Decoder:
             message = "a step brings one position at least, and none is given"
             raise InputError([Finding("BG302", message, Place(self.spec.path))])
         if clock.total > self._allowed:
-            self.refuse_length(clock.total)
-            self._allowed = longest(self._limits, str(self.time), numbers, clock.total, 2 * clock.total)
+            self._refuse_bounds({**numbers, str(self.time): clock.total})
+            self._allowed = longest(self.graph.conditions, str(self.time), numbers, clock.total, 2 * clock.total)
         with np.errstate(all="ignore"):
             if self._bound is None:
                 self.numbers = numbers
