@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import blockgraph as bg
-from tests.bench import cases, turns, worker
+from tests.bench import cases, check, startup, turns, worker
 from tests.bench.contenders import Work, floor, lesson, own
 from tests.bench.rows import FLOOR, OWN, ROWS, TORCH, Bound
 from tests.bench.table import details, verdict
@@ -131,3 +131,13 @@ def test_the_peak_of_a_call_counts_what_it_holds_at_once() -> None:
 
     given = {"x": np.ones((1, 20)), "dy": np.ones((1, 20))}
     assert 0.95 * 80e6 < worker.peak(Work(call), given) < 1.1 * 80e6
+
+
+def test_the_spec_whose_start_is_timed_has_forty_lines_and_nothing_to_find() -> None:
+    assert len(startup.FORTY.splitlines()) == 40
+    assert bg.check(startup.FORTY).findings == ()
+
+
+@pytest.mark.parametrize("made", [check.repeated, check.written_out, check.stacked, check.different])
+def test_the_layers_whose_check_is_timed_have_nothing_to_find(made: Any) -> None:
+    assert bg.check(made(3)).findings == ()

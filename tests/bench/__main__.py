@@ -1,13 +1,14 @@
-"""`python -m tests.bench [table | check | checkers | memory | estimates] ...`: print one, by default the table."""
+"""`python -m tests.bench [table | startup | check | checkers | memory | estimates] ...`: one, by default the table."""
 
 from __future__ import annotations
 
 import sys
 
-from tests.bench import check, checkers, estimates, memory, table
+from tests.bench import check, checkers, estimates, memory, startup, table
 
 COMMANDS = {
     "table": table.main,
+    "startup": lambda words: startup.main(),
     "check": lambda words: check.main(),
     "checkers": lambda words: checkers.main(),
     "memory": memory.main,

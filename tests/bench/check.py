@@ -1,13 +1,20 @@
-"""What checking costs: a whole process, and how it grows with layers that are equal and with layers that differ."""
+"""What checking costs in process: how it grows with layers that are equal and with layers that differ.
+
+Ninety-six layers are held against ONNX shape inference of as many, if onnx is installed: as a loaded spec, which is
+what a model in memory is, and from text.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
+from importlib.util import find_spec
 
 import blockgraph as bg
-from tests.bench.timing import interleaved, process, table
+from tests.bench.timing import Contenders, interleaved, table
 
-LIBRARIES = "import argparse, pydantic, yaml, networkx"
+LAYERS = 96
+ONNX = "onnx shape inference"
 
 
 def repeated(layers: int) -> str:
@@ -32,12 +39,22 @@ def written_out(layers: int) -> str:
     return repeated(1).partition("model:")[0] + f"model:\n  parts:\n{parts}  equations: |\n{calls}"
 
 
+def stacked(layers: int) -> str:
+    """A stack of equal blocks, each with a text of its own."""
+    return _stack([4] * layers)
+
+
 def different(layers: int) -> str:
     """A stack in which every block has a hidden width of its own."""
+    return _stack(range(1, layers + 1))
+
+
+def _stack(widths: Sequence[int]) -> str:
+    layers = len(widths)
     blocks = "".join(
         f"  b{i}:\n    norm: layer_norm\n    sublayers:\n      - {{kind: attention, heads: H}}\n"
-        f"      - {{kind: feed_forward, hidden: {i + 1}*C, activation: gelu_tanh}}\n"
-        for i in range(layers)
+        f"      - {{kind: feed_forward, hidden: {width}*C, activation: gelu_tanh}}\n"
+        for i, width in enumerate(widths)
     )
     names = ", ".join(f"b{i}" for i in range(layers))
     return f"""
@@ -68,18 +85,31 @@ def _refuse(text: str) -> None:
     raise AssertionError("it must be refused")
 
 
+def against_onnx() -> Contenders:
+    """Checks of 96 layers, and ONNX shape inference of as many."""
+    texts = {
+        "a stack of blocks written out": stacked(LAYERS),
+        "a stack of different blocks": different(LAYERS),
+        "as many parts of one block": written_out(LAYERS),
+    }
+    found: dict[str, Callable[[], object]] = {}
+    if find_spec("onnx") is not None:
+        from tests.bench.contenders.checking import onnx
+
+        work = onnx(None, {})
+        found[ONNX] = lambda: work.call(None, None)
+    for name, text in texts.items():
+        found[f"{name}, loaded"] = partial(bg.check, bg.load(text))
+        found[f"{name}, from text"] = partial(bg.check, text)
+    return found
+
+
 def main(rounds: int = 7) -> None:
     """Print the tables."""
-    whole = {
-        "python -c pass": process("-c", "pass"),
-        "import argparse, pydantic, yaml, networkx": process("-c", LIBRARIES),
-        "blockgraph --version": process("-m", "blockgraph", "--version"),
-        "blockgraph --help": process("-m", "blockgraph", "--help"),
-        "blockgraph check specs/pre_norm.yaml": process("-m", "blockgraph", "check", "specs/pre_norm.yaml"),
-    }
-    table("Whole process", interleaved(whole, rounds), "import argparse, pydantic, yaml, networkx")
-    equal = {f"{n} equal blocks": partial(bg.check, repeated(n)) for n in (12, 96, 1_000, 10_000)}
-    table("Check in process, equal blocks", interleaved(equal, rounds), "12 equal blocks")
+    equal = {f"{n} equal blocks": partial(bg.check, repeated(n)) for n in (1, 12, 96, 1_000, 10_000)}
+    table("Check in process, a block repeated", interleaved(equal, 5 * rounds), "1 equal blocks")
+    contenders = against_onnx()
+    table(f"Check in process, {LAYERS} layers", interleaved(contenders, rounds), next(iter(contenders)))
     refused = {name: partial(_refuse, text) for name, text in COSTLY.items()}
     table("Refusing costly files", interleaved(refused, 3), "alias bomb")
     distinct = {f"{n} different blocks": partial(bg.check, different(n)) for n in (10, 100, 1_000)}

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.bench.timing import Contenders, interleaved, process, table
+from tests.bench.timing import Contenders, interleaved, process, run, table
 
 ROOT = Path(__file__).parent.parent.parent
 MANY = 500
@@ -53,7 +53,7 @@ def contenders(files: list[str]) -> Contenders:
     found = {"blockgraph check": process("-m", "blockgraph", "check", *files)}
     checker = schema_checker()
     if checker:
-        found["check-jsonschema"] = lambda: subprocess.run([*checker, *files], check=True, capture_output=True)
+        found["check-jsonschema"] = run(*checker, *files)
     return found
 
 
