@@ -22,8 +22,10 @@ from blockgraph.records import dataclass
 
 MIN_FLOPS = 20_000_000
 """Below this a run is over before a second thread has woken up."""
-MIN_ROWS = 512
+MIN_ROWS = 256
 """Below this BLAS shares out a product better than its rows can be."""
+MIN_SHARED = 1 << 19
+"""FLOPs of a matrix product up to which OpenBLAS does not share it out, however many threads it may use."""
 MAX_CALLS = 50_000
 """Calls that are kept; a plan with more writes them down again at every run, segment by segment."""
 
@@ -61,6 +63,7 @@ class Plan:
     passing: frozenset[int]
     offsets: dict[int, int]
     shared: int
+    limits: bool = True
     scratch: int = 0
     keeps: bool = True
     calls: int = 0
@@ -85,7 +88,8 @@ def plan_of(graph: Graph, request: Request) -> Plan:
     stages = stages_of(steps, aliases)
     layout = Layouter(steps, aliases, stages, request.kept).run()
     known = Known(steps, aliases, layout)
-    size = request.threads if _pays(steps, stages) else 1
+    effort = _effort(steps)
+    size = request.threads if _pays(effort, stages) else 1
     per_stage = [shared_out(stage, known, size) for stage in stages]
     work = [[segments[thread] for segments in per_stage] for thread in range(size)]
     offsets, shared = place(layout.lives)
@@ -93,7 +97,8 @@ def plan_of(graph: Graph, request: Request) -> Plan:
         value for value in steps.inputs if layout.level(value) == "given"
     }
     results = tuple((value, _kind(value, known)) for value in sorted(request.kept))
-    plan = Plan(steps, aliases, layout, results, request.threads, work, passing, offsets, aligned(shared))
+    limits = effort.product > MIN_SHARED
+    plan = Plan(steps, aliases, layout, results, request.threads, work, passing, offsets, aligned(shared), limits)
     plan.stages = stages
     _measure(plan)
     return plan
@@ -108,25 +113,31 @@ def _kind(value: int, known: Known) -> Kind:
     return "given" if level == "given" else "fresh" if level == "fresh" else "arena"
 
 
-def _pays(steps: Steps, stages: list[Stage]) -> bool:
-    """Whether threads of our own are faster than those of BLAS: with many rows, and work to share out."""
-    rows = max((math.prod(stage.lead) for stage in stages if isinstance(stage, Rows)), default=0)
-    return rows >= MIN_ROWS and _flops(steps) >= MIN_FLOPS and blas() is not None
+@dataclass(frozen=True, slots=True)
+class _Effort:
+    """FLOPs of a run, those of elementwise work counted tenfold as they take longer; the largest step's in products."""
+
+    total: float
+    product: float
 
 
-def _flops(steps: Steps) -> float:
-    """All FLOPs of a run, those of elementwise work counted tenfold, for that is how long they take."""
-    known: dict[tuple[Op, Any], float] = {}
-    total = 0.0
+def _effort(steps: Steps) -> _Effort:
+    known: dict[tuple[Op, Any], tuple[float, float]] = {}
+    numbers = dict(steps.numbers)
     for step in steps.steps:
         key = (step.op, step.types)
         if key not in known:
             cost = step.op.cost(step.types, step.outs)
-            known[key] = float(
-                cost.products.evaluate(dict(steps.numbers)) + 10 * cost.elementwise.evaluate(dict(steps.numbers))
-            )
-        total += known[key]
-    return total
+            product = float(cost.products.evaluate(numbers))
+            known[key] = (product + 10 * float(cost.elementwise.evaluate(numbers)), product)
+    total = sum(known[step.op, step.types][0] for step in steps.steps)
+    return _Effort(total, max((product for _, product in known.values()), default=0.0))
+
+
+def _pays(effort: _Effort, stages: list[Stage]) -> bool:
+    """Whether threads of our own are faster than those of BLAS: with many rows, and work to share out."""
+    rows = max((math.prod(stage.lead) for stage in stages if isinstance(stage, Rows)), default=0)
+    return rows >= MIN_ROWS and effort.total >= MIN_FLOPS and blas() is not None
 
 
 @dataclass(slots=True)

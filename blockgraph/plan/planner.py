@@ -7,7 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from operator import eq, is_
+from operator import is_
 from typing import Any
 
 from blockgraph.graph import Graph
@@ -146,7 +146,6 @@ class Entry:
     forms: tuple[Form, ...]
     ready: Ready
     ordered: tuple[Any, ...]
-    threads: str | None
 
     @classmethod
     def of(
@@ -169,8 +168,7 @@ class Entry:
             Form(name, array.shape, array.dtype, array.flags.c_contiguous, bounds[name])
             for name, array in inputs.items()
         )
-        told = os.environ.get(THREADS)
-        return cls(tuple(params), tuple(params.values()), forms, ready, ready.ordered(given), told)
+        return cls(tuple(params), tuple(params.values()), forms, ready, ready.ordered(given))
 
     def fits(self, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> bool:
         """Whether a call is like the one that was checked."""
@@ -179,8 +177,7 @@ class Entry:
         for form in self.forms:
             if form.name not in inputs or not form.fits(inputs[form.name]):
                 return False
-        same = all(map(is_, params.values(), self.arrays)) and all(map(eq, params, self.names))
-        return same and self.threads == os.environ.get(THREADS)
+        return tuple(params) == self.names and all(map(is_, params.values(), self.arrays))
 
 
 def thread_count(threads: int | None = None) -> int:

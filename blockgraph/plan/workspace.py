@@ -84,7 +84,10 @@ class Workspace:
                     arrays.passing[value] = inputs[name]
                 else:
                     np.copyto(arrays.array(value), inputs[name])
-            with limited(1 if len(plan.work) > 1 else plan.threads):
+            if plan.limits:
+                with limited(1 if len(plan.work) > 1 else plan.threads):
+                    self._execute()
+            else:
                 self._execute()
             return {value: self._result(value, kind, inputs, own) for value, kind in plan.results}
         finally:

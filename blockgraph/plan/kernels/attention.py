@@ -148,7 +148,7 @@ def _hide_unseen(scores: Any, keep: Any) -> None:
 
 def _exponentials(emit: Emit, scores: Any, most: int, sinks: Any, masked: bool) -> Any:
     """exp(score - row maximum) in place; the sums, sinks included. A row that sees nothing has zeros, and the sum 1."""
-    top, sums = emit.room((*scores.shape[:-1], 1)), emit.room((*scores.shape[:-1], 1))
+    sums, top = emit.room((*scores.shape[:-1], 1)), emit.room((*scores.shape[:-1], 1))
     emit(np.maximum.reduce, scores, -1, None, top, True)
     if sinks is not None:
         emit(maximum, top, sinks, top)
