@@ -9,7 +9,8 @@ OWN = "blockgraph"
 FLOOR, TORCH, RUNTIME = "floor", "torch eager", "ONNX Runtime"
 GIVEN, MULTIPLIED = "lesson as given", "lesson, x*x*x"
 ONE_LAYER = {FLOOR: "floor.floor", TORCH: "eager.gpt", RUNTIME: "runtime.run"}
-ALL = {**ONE_LAYER, GIVEN: "lesson.given", MULTIPLIED: "lesson.multiplied", OWN: "own.plan"}
+OFF = "blockgraph, plan off"
+ALL = {**ONE_LAYER, GIVEN: "lesson.given", MULTIPLIED: "lesson.multiplied", OWN: "own.plan", OFF: "own.interpreter"}
 LEARNING = {FLOOR: "floor.floor", TORCH: "eager.gpt", OWN: "own.plan"}
 
 
@@ -107,9 +108,9 @@ ROWS = {
         "peak",
     ),
     "check": Row(
-        "check of 96 written-out blocks in process",
+        "check of 96 written-out blocks in process, loaded",
         "check",
-        {"onnx shape inference": "checking.onnx", OWN: "checking.own"},
+        {"onnx shape inference": "checking.onnx", OWN: "checking.own", "blockgraph, from text": "checking.text"},
         (Bound("onnx shape inference", 1.0),),
     ),
     "repeat": Row(

@@ -5,6 +5,9 @@ a process of its own, they take turns, and before any is timed all have computed
 arrays in float32. Memory is what Linux counts for the process (`VmHWM` beyond `VmRSS` before the call), without the
 gradients of the parameters; a row of memory starts its processes anew for every
 round.
+
+Where something else runs on the machine the medians tell little: then the spread of the rounds is wide, and the ratio
+of the best rounds, which is told beside them, is nearer to the truth.
 """
 
 from __future__ import annotations
@@ -71,7 +74,9 @@ def details(row: Row, found: dict[str, Contender]) -> Iterator[str]:
             ratio = f"{one.figure / first.figure:7.2f} x {first.name}"
             yield f"    {name:24} {shown(one.figure, row):>12} {spread:30} {ratio}  {one.note}".rstrip()
     for bound in row.bounds:
-        yield f"  against {bound.against}, at most {most(bound)}: {verdict(bound, found)}"
+        ours, theirs = found[OWN], found[bound.against]
+        best = "" if ours.missing or theirs.missing else f"; best rounds {min(ours.figures) / min(theirs.figures):.2f}"
+        yield f"  against {bound.against}, at most {most(bound)}: {verdict(bound, found)}{best}"
 
 
 def shown(figure: float, row: Row) -> str:

@@ -1,4 +1,4 @@
-"""Checking: shapes of a deep model worked out in process, from the text of a spec or from an ONNX model in memory."""
+"""Checking: shapes of a deep model worked out in process, from a spec or an ONNX model in memory."""
 
 from __future__ import annotations
 
@@ -9,16 +9,20 @@ import numpy as np
 
 import blockgraph as bg
 from tests.bench.cases import Arrays, Case, gpt_block
-from tests.bench.check import repeated, written_out
+from tests.bench.check import LAYERS, repeated, stacked
 from tests.bench.contenders import Work
 
-LAYERS = 96
 DEEP = 10_000
 
 
 def own(case: Case | None, params: Arrays) -> Work:
-    """`check` of a spec in which every block stands by itself."""
-    return _check(written_out(LAYERS))
+    """`check` of a loaded spec in which every block has a text of its own, as every block of an ONNX model has."""
+    return _check(bg.load(stacked(LAYERS)))
+
+
+def text(case: Case | None, params: Arrays) -> Work:
+    """The same from text, which is read each time."""
+    return _check(stacked(LAYERS))
 
 
 def one(case: Case | None, params: Arrays) -> Work:
@@ -31,9 +35,9 @@ def deep(case: Case | None, params: Arrays) -> Work:
     return _check(repeated(DEEP))
 
 
-def _check(text: str) -> Work:
-    assert bg.check(text).ok
-    return Work(lambda x, dy: bg.check(text), named=lambda result: {})
+def _check(source: bg.Spec | str) -> Work:
+    assert bg.check(source).ok
+    return Work(lambda x, dy: bg.check(source), named=lambda result: {})
 
 
 def onnx(case: Case | None, params: Arrays) -> Work:

@@ -8,10 +8,18 @@ import blockgraph as bg
 from tests.bench.cases import Arrays, Case
 from tests.bench.contenders import Work
 
+ROOM = 64
+"""Positions beyond those of the case for which a decoder has room."""
+
 
 def plan(case: Case, params: Arrays) -> Work:
     """A compiled program called again."""
     return _work(case, case.program(), params)
+
+
+def interpreter(case: Case, params: Arrays) -> Work:
+    """The same without a plan: op by op."""
+    return _work(case, bg.compile(case.spec, plan=False), params)
 
 
 def spelled(case: Case, params: Arrays) -> Work:
@@ -36,12 +44,10 @@ def _work(case: Case, program: Any, params: Arrays) -> Work:
 def decoder(case: Case, params: Arrays) -> Work:
     """One token after those of the case."""
     program = case.program()
-    if not hasattr(program, "decoder"):
-        raise ImportError("this version has no decoder")
     running: dict[str, Any] = {}
 
     def again(x: Any) -> None:
-        running["decoder"] = program.decoder(params)
+        running["decoder"] = program.decoder(params, length=case.time + ROOM)
         running["decoder"].step(x)
 
     def call(x: Any, dy: Any) -> Any:
