@@ -19,6 +19,7 @@ from blockgraph.losses import cotangents, loss_of
 from blockgraph.lower import unroll, unrolled_size
 from blockgraph.ops.leaf import Param
 from blockgraph.plan.foretell import WORKING, bytes_of
+from blockgraph.plan.gradients import Differentiator
 from blockgraph.plan.planner import Entry, Planner
 from blockgraph.records import dataclass
 from blockgraph.run import Interpreter
@@ -223,12 +224,12 @@ class Program(Displayed):
         gradient). With `named`, `back(dy).dvalues` has the gradient of every named value, that of `attention.query` as
         `attention.dquery`. The function may be called any number of times. Raises InputError.
         """
-        tape, ends = self.tape(x, params), Ends(self.flat, isinstance(x, Mapping), named)
-        outputs = {name: own_array(one, x, params) for name, one in ends.outputs(tape.slots).items()}
+        ends = Ends(self.flat, isinstance(x, Mapping), named)
+        values, pull = self._forward(x, params, ends)
+        outputs = {name: own_array(one, x, params) for name, one in ends.outputs(values).items()}
 
         def back(dy: Any) -> Gradients:
-            dys = ends.by_value(cotangents(outputs, dy))
-            return ends.gradients(tape.pull_back(dys, ends.wanted))
+            return ends.gradients(pull(ends.by_value(cotangents(outputs, dy))))
 
         return (next(iter(outputs.values())) if len(outputs) == 1 else outputs), back
 
@@ -252,8 +253,29 @@ class Program(Displayed):
             raise InputError([Finding("BG302", f"`{recompute}` cannot be recomputed", Place(self.spec.path), help)])
         ends = Ends(self.flat, isinstance(x, Mapping), named)
         layers = None if recompute is None else layer_names(self.graph)
+        if self.plan and layers is None:
+            values, pull = self._forward(x, params, ends, often=False)
+            with np.errstate(all="ignore"):
+                value, dys = loss_of(loss)(ends.outputs(values))
+            return ends.gradients(pull(ends.by_value(dys)), value)
         with np.errstate(all="ignore"):
             return descend(self._interpreter, self._ready(x, params), ends, loss_of(loss), layers)
+
+    def _forward(
+        self, x: Any, params: Mapping[str, Any], ends: Ends, often: bool = True
+    ) -> tuple[Mapping[int, Any], Callable[[Mapping[int, Any]], dict[int, Any]]]:
+        """The outputs of a run by value, and the way back from their cotangents to the gradients that are wanted."""
+        if not self.plan:
+            tape = self.tape(x, params)
+            return tape.slots, lambda dys: tape.pull_back(dys, ends.wanted)
+        if ends.named not in self._differentiators:
+            self._differentiators[ends.named] = Differentiator(self.flat, ends.wanted)
+        passage = self._differentiators[ends.named].run(*self._ready(x, params), self.threads, often)
+        return passage.values, passage.back
+
+    @cached_property
+    def _differentiators(self) -> dict[bool, Differentiator]:
+        return {}
 
     def tape(self, x: Any, params: Mapping[str, Any]) -> Tape:
         """One run with every value kept, for pulling gradients back and for comparing. Raises InputError."""

@@ -15,7 +15,7 @@ from blockgraph.plan.kernel import Emit
 from blockgraph.plan.layout import Layout, Layouter
 from blockgraph.plan.memory import Arena, aligned, place, shadow
 from blockgraph.plan.segments import Known, Segment, shared_out
-from blockgraph.plan.stages import Rows, Stage, stages_of
+from blockgraph.plan.stages import Rows, Stage, order_of
 from blockgraph.plan.steps import Steps, steps_of
 from blockgraph.plan.views import Aliases, aliases_of
 from blockgraph.records import dataclass
@@ -39,7 +39,8 @@ class Request:
     """What a plan is made for: the numbers of all symbols, the dtype of floats, and what the caller gives and wants.
 
     `inputs` are the dtypes of the inputs by name, `loose` the arrays that do not lie row after row in memory, `kept`
-    the values to be handed over.
+    the values to be handed over. The inputs named in `late` come when whatever does not need them has run; they may
+    come `often`, and what they need is then left as it was.
     """
 
     numbers: tuple[tuple[str, int], ...]
@@ -48,21 +49,30 @@ class Request:
     loose: frozenset[str]
     kept: frozenset[int]
     threads: int
+    late: frozenset[str] = frozenset()
+    often: bool = False
 
 
 @dataclass(slots=True)
 class Plan:
-    """`work[k][s]` are the segments of thread k in stage s; `offsets` the places of whole values in the arena."""
+    """`work[k][s]` are the segments of thread k in stage s; `offsets` the places of whole values in the arena.
+
+    Stages from `pause` on need the late inputs; what they make has its root in `after`. The values that the caller
+    gets are `early` or `late`.
+    """
 
     steps: Steps
     aliases: Aliases
     layout: Layout
-    results: tuple[tuple[int, Kind], ...]
+    early: tuple[tuple[int, Kind], ...]
+    late: tuple[tuple[int, Kind], ...]
     threads: int
     work: list[list[list[Segment]]]
     passing: frozenset[int]
     offsets: dict[int, int]
     shared: int
+    pause: int
+    after: frozenset[int]
     limits: bool = True
     scratch: int = 0
     keeps: bool = True
@@ -84,9 +94,11 @@ def plan_of(graph: Graph, request: Request) -> Plan:
     """The plan for an unrolled graph."""
     graph = recognise(graph, dict(request.numbers), request.kept)
     steps = steps_of(graph, dict(request.numbers), request.dtype, dict(request.inputs), request.kept)
+    steps.late = frozenset(value for value, name in steps.inputs.items() if name in request.late)
     aliases = aliases_of(steps, request.loose, request.kept)
-    stages = stages_of(steps, aliases)
-    layout = Layouter(steps, aliases, stages, request.kept).run()
+    order = order_of(steps, aliases)
+    stages, pause = order.stages, order.pause
+    layout = Layouter(steps, aliases, stages, request.kept, pause if request.often else len(stages)).run()
     known = Known(steps, aliases, layout)
     effort = _effort(steps)
     size = request.threads if _pays(effort, stages) else 1
@@ -96,9 +108,26 @@ def plan_of(graph: Graph, request: Request) -> Plan:
     passing = frozenset(root for root, owner in layout.owner.items() if layout.levels[owner] == "fresh") | {
         value for value in steps.inputs if layout.level(value) == "given"
     }
-    results = tuple((value, _kind(value, known)) for value in sorted(request.kept))
-    limits = effort.product > MIN_SHARED
-    plan = Plan(steps, aliases, layout, results, request.threads, work, passing, offsets, aligned(shared), limits)
+    made = (value for stage in stages[pause:] for step in stage.steps for value in step.outputs)
+    after = steps.late.union(aliases.root(value) for value in made)
+    results = [(value, _kind(value, known)) for value in sorted(request.kept)]
+    early = tuple(one for one in results if aliases.root(one[0]) not in after)
+    late = tuple(one for one in results if aliases.root(one[0]) in after)
+    plan = Plan(
+        steps,
+        aliases,
+        layout,
+        early,
+        late,
+        request.threads,
+        work,
+        passing,
+        offsets,
+        aligned(shared),
+        pause,
+        after,
+        limits=effort.product > MIN_SHARED,
+    )
     plan.stages = stages
     _measure(plan)
     return plan

@@ -20,7 +20,7 @@ CALL = 600
 def bytes_of(plan: Plan) -> int:
     """The most bytes at once of a first run: the arena, what is made for the caller, tables, and kept calls."""
     fresh = sum(plan.steps.bytes(value) for value, level in plan.layout.levels.items() if level == "fresh")
-    copies = sum(min(plan.steps.bytes(value), SMALL) for value, _ in plan.results)
+    copies = sum(min(plan.steps.bytes(value), SMALL) for value, _ in (*plan.early, *plan.late))
     tables = (*plan.steps.constants.values(), *plan.constants.values())
     folded = sum(array.nbytes for array in tables if isinstance(array, np.ndarray))
     return plan.bytes + fresh + copies + folded + _passing(plan) + (plan.calls * CALL if plan.keeps else 0)

@@ -39,12 +39,16 @@ class Layout:
 
 @dataclass(slots=True)
 class Layouter:
-    """Decides for all values. `kept` are the values that the caller gets."""
+    """Decides for all values. `kept` are the values that the caller gets.
+
+    What was made before the stage `often` and is read from there on stays as it is: those stages may run again.
+    """
 
     steps: Steps
     aliases: Aliases
     stages: list[Stage]
     kept: frozenset[int]
+    often: int
     starts: list[int] = field(init=False)
     reads: Mapping[int, list[tuple[int, int, int]]] = field(init=False)
     born: dict[int, tuple[int, int]] = field(init=False)
@@ -98,6 +102,8 @@ class Layouter:
             return False
         if any(self.aliases.root(one) == value and one != value for one in step.inputs):
             return False
+        if at >= self.often and self.born[value][0] < self.often:
+            return False
         reads = self.reads[value]
         if any((stage, place) > (at, index) for stage, place, _ in reads):
             return False
@@ -119,6 +125,8 @@ class Layouter:
         moments = born + reads
         first = -1 if small else min(self._moment(*one) for one in born)
         last = max((self._moment(*one) for one in moments), default=first)
+        if any(stage >= self.often for stage, _ in reads) and (small or min(born)[0] < self.often):
+            last = self.starts[-1]
         if not kept.isdisjoint(values):
             value = next(value for value in values if value in kept)
             if self.steps.bytes(value) > SMALL:

@@ -38,15 +38,24 @@ class Ready:
 
         If they shall be `own`, none is one of the arrays given or looks at it.
         """
-        try:
-            space = self.idle.pop()
-        except IndexError:
-            space = Workspace(self.plan)
+        space = self.space()
         with np.errstate(all="ignore"):  # what is not finite shows in the numbers
             found = space.run(inputs, params, own)
+        self.give_back(space)
+        return found
+
+    def space(self) -> Workspace:
+        """A workspace that nobody else has."""
+        try:
+            return self.idle.pop()
+        except IndexError:
+            return Workspace(self.plan)
+
+    def give_back(self, space: Workspace) -> None:
+        """Keep a workspace for the next run."""
+        space.end()
         if len(self.idle) < MAX_IDLE:
             self.idle.append(space)
-        return found
 
 
 @dataclass(slots=True)
@@ -71,14 +80,20 @@ class Planner:
         numbers: Mapping[str, int],
         keep: Iterable[int] = (),
         threads: int | None = None,
+        late: Iterable[str] = (),
+        often: bool = False,
     ) -> Request:
-        """What a plan for these arrays is asked to do; the parameters are of one dtype."""
+        """What a plan for these arrays is asked to do; the parameters are of one dtype.
+
+        `late` names the further inputs, of floats, that come when the rest has run, `often` that they come repeatedly.
+        """
         named = (*inputs.items(), *params.items())
         dtypes = {array.dtype for array in params.values()} or {
             array.dtype for array in inputs.values() if array.dtype.kind == "f"
         }
-        dtype = next(iter(dtypes), np.dtype("float64"))
-        found = self.foreseen({name: array.dtype for name, array in inputs.items()}, dtype, numbers, keep, threads)
+        dtype, late = next(iter(dtypes), np.dtype("float64")), tuple(late)
+        given = {name: array.dtype for name, array in inputs.items()} | dict.fromkeys(late, dtype)
+        found = self.foreseen(given, dtype, numbers, keep, threads, late, often)
         return replace(found, loose=frozenset(name for name, array in named if not array.flags.c_contiguous))
 
     def foreseen(
@@ -88,6 +103,8 @@ class Planner:
         numbers: Mapping[str, int],
         keep: Iterable[int] = (),
         threads: int | None = None,
+        late: Iterable[str] = (),
+        often: bool = False,
     ) -> Request:
         """The same before there are arrays, which will lie row after row: `inputs` are their dtypes by name."""
         return Request(
@@ -97,6 +114,8 @@ class Planner:
             frozenset(),
             frozenset((*(port.value for port in self.graph.outputs), *keep)),
             thread_count(threads),
+            frozenset(late),
+            often,
         )
 
     def ready(self, request: Request) -> Ready:

@@ -8,7 +8,7 @@ attention. A `Serial` stage runs on whole values, in order.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 
 from blockgraph.plan.kernel import SPREADS, Kernel, kernel_of
@@ -80,8 +80,16 @@ class Serial:
 Stage = Rows | Spread | Serial
 
 
-def stages_of(steps: Steps, aliases: Aliases) -> list[Stage]:
-    """All steps that compute anything, in stages."""
+@dataclass(frozen=True, slots=True)
+class Order:
+    """All steps that compute anything, in stages. Those from `pause` on wait for the late inputs."""
+
+    stages: list[Stage]
+    pause: int
+
+
+def order_of(steps: Steps, aliases: Aliases) -> Order:
+    """The order of a run."""
     return _Scheduler(steps, aliases).run()
 
 
@@ -96,8 +104,8 @@ class _Scheduler:
     made_here: set[int] = field(default_factory=set)
     last: int = 0
 
-    def run(self) -> list[Stage]:
-        given = {*self.steps.inputs, *self.steps.params, *self.steps.constants}
+    def run(self) -> Order:
+        given = {*self.steps.inputs, *self.steps.params, *self.steps.constants} - self.steps.late
         for number, step in enumerate(self.steps.steps):
             open_values = {value for value in step.inputs if value not in given}
             self.waiting[number] = len(open_values)
@@ -109,7 +117,13 @@ class _Scheduler:
         self._early()
         while self.ready:
             self._next()
-        return [stage for stage in self.stages if stage.steps]
+        self.stages = [stage for stage in self.stages if stage.steps]
+        pause = len(self.stages)
+        self.stages.append(Serial())
+        self._release(self.steps.late)
+        while self.ready:
+            self._next()
+        return Order([stage for stage in self.stages if stage.steps], pause)
 
     def _arrive(self, number: int) -> None:
         """A step has all it reads. A view is there at once."""
@@ -123,7 +137,10 @@ class _Scheduler:
         self._made(step)
 
     def _made(self, step: Step) -> None:
-        for value in step.outputs:
+        self._release(step.outputs)
+
+    def _release(self, values: Iterable[int]) -> None:
+        for value in values:
             for number in self.readers.get(value, ()):
                 self.waiting[number] -= 1
                 if not self.waiting[number]:

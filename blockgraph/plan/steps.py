@@ -34,7 +34,8 @@ class Step:
 class Steps:
     """Steps in running order; shape and dtype of every value; inputs and parameters by value; constants.
 
-    A constant is a plain number or an array that depends on sizes alone.
+    A constant is a plain number or an array that depends on sizes alone. `late` inputs come when whatever does not
+    need them has run.
     """
 
     numbers: Mapping[str, int]
@@ -44,6 +45,7 @@ class Steps:
     inputs: dict[int, str] = field(default_factory=dict)
     params: dict[int, str] = field(default_factory=dict)
     constants: dict[int, Any] = field(default_factory=dict)
+    late: frozenset[int] = frozenset()
     steps: list[Step] = field(default_factory=list)
     _sizes: dict[Dim, int] = field(default_factory=dict)
 

@@ -101,7 +101,7 @@ def aliases_of(steps: Steps, loose: Container[str], kept: Container[int]) -> Ali
                 found.looks[out] = Look(step.op, value, index, steps.shapes[out])
                 shadows[out] = array
         elif isinstance(step.op, Merge) and value in makers and value not in found.looks:
-            if readers[value] == 1 and value not in kept and len(makers[value].outputs) == 1:
+            if readers[value] == 1 and value not in kept:
                 found.looks[value] = Look(step.op, step.outputs[0], 0, steps.shapes[value], back=True)
                 found.free.add(step.outputs[0])
     return found

@@ -66,69 +66,95 @@ class Workspace:
         self.arrays = Arrays(plan, self.arena)
         self._params: Sequence[Any] | None = None
         self._calls: dict[tuple[int, int, int], list[Call]] = {}
-        self._one: list[Call] | None = None
+        self._one: dict[int, list[Call]] = {}
 
     def run(self, inputs: Mapping[str, Any], params: Sequence[Any], own: bool = True) -> dict[int, Any]:
         """The kept values, which share no memory with the arena, nor with what is given if they shall be `own`.
 
         Arrays are as the plan expects them.
         """
+        try:
+            return self.begin(inputs, params, own)
+        finally:
+            self.end()
+
+    def begin(self, inputs: Mapping[str, Any], params: Sequence[Any], own: bool = True) -> dict[int, Any]:
+        """Run whatever does not need late inputs; the kept values that are there then."""
         if params is not self._params and (
             self._params is None or len(params) != len(self._params) or not all(map(is_, params, self._params))
         ):
             self._bind(params)
-        arrays, plan = self.arrays, self.plan
-        try:
-            for value, name in plan.steps.inputs.items():
+        plan = self.plan
+        self._take(inputs, late=False)
+        self._execute(0, plan.pause)
+        return {value: self._result(value, kind, inputs, own) for value, kind in plan.early}
+
+    def proceed(self, late: Mapping[str, Any]) -> dict[int, Any]:
+        """Run the rest, once or again; the kept values that were made."""
+        plan, passing = self.plan, self.arrays.passing
+        for value in [value for value in passing if plan.aliases.root(value) in plan.after]:
+            del passing[value]
+        self._take(late, late=True)
+        self._execute(plan.pause, len(plan.work[0]))
+        return {value: self._result(value, kind, late, True) for value, kind in plan.late}
+
+    def end(self) -> None:
+        """Let go of the arrays of the caller and of those made for him."""
+        self.arrays.passing.clear()
+
+    def _take(self, given: Mapping[str, Any], late: bool) -> None:
+        plan, arrays = self.plan, self.arrays
+        for value, name in plan.steps.inputs.items():
+            if (value in plan.steps.late) == late:
                 if value in plan.passing:
-                    arrays.passing[value] = inputs[name]
+                    arrays.passing[value] = given[name]
                 else:
-                    np.copyto(arrays.array(value), inputs[name])
-            if plan.limits:
-                with limited(1 if len(plan.work) > 1 else plan.threads):
-                    self._execute()
-            else:
-                self._execute()
-            return {value: self._result(value, kind, inputs, own) for value, kind in plan.results}
-        finally:
-            arrays.passing.clear()
+                    np.copyto(arrays.array(value), given[name])
 
     def _bind(self, params: Sequence[Any]) -> None:
         """Take other parameters: what was written down for the old ones is forgotten."""
         self._params = params
         self._calls.clear()
-        self._one = None
+        self._one.clear()
         fixed = self.arrays.fixed = dict(self.plan.steps.constants)
         fixed.update(zip(self.plan.steps.params, params, strict=True))
 
-    def _execute(self) -> None:
-        work = self.plan.work
-        if self._one is not None:
-            for function, arguments in self._one:
-                function(*arguments)
-        elif len(work) == 1:
-            self._alone()
+    def _execute(self, first: int, last: int) -> None:
+        """Run the stages from `first` to before `last`."""
+        plan = self.plan
+        if plan.limits:
+            with limited(1 if len(plan.work) > 1 else plan.threads):
+                self._go(first, last)
         else:
-            run_together([self._stages(number) for number in range(len(work))])
+            self._go(first, last)
 
-    def _alone(self) -> None:
-        """All stages on this thread; if nothing changes between runs they are one list of calls."""
+    def _go(self, first: int, last: int) -> None:
+        if first in self._one:
+            for function, arguments in self._one[first]:
+                function(*arguments)
+        elif len(self.plan.work) == 1:
+            self._alone(first, last)
+        elif first < last:
+            run_together([self._stages(number, first, last) for number in range(len(self.plan.work))])
+
+    def _alone(self, first: int, last: int) -> None:
+        """The stages on this thread; if nothing changes between runs they are one list of calls."""
         stages = self.plan.work[0]
-        for at, segments in enumerate(stages):
-            self._make(0, at, segments)
-        if self.plan.keeps and not any(one.changing for segments in stages for one in segments):
-            self._one = [
+        for at in range(first, last):
+            self._make(0, at, stages[at])
+        if self.plan.keeps and not any(one.changing for segments in stages[first:last] for one in segments):
+            self._one[first] = [
                 call
-                for at, segments in enumerate(stages)
-                for index in range(len(segments))
+                for at in range(first, last)
+                for index in range(len(stages[at]))
                 for call in self._calls[0, at, index]
             ]
 
-    def _stages(self, thread: int) -> Sequence[Callable[[], None]]:
+    def _stages(self, thread: int, first: int, last: int) -> Sequence[Callable[[], None]]:
         def stage(at: int, segments: Sequence[Segment]) -> Callable[[], None]:
             return lambda: self._make(thread, at, segments)
 
-        return [stage(at, segments) for at, segments in enumerate(self.plan.work[thread])]
+        return [stage(at, self.plan.work[thread][at]) for at in range(first, last)]
 
     def _make(self, thread: int, at: int, segments: Sequence[Segment]) -> None:
         """Make the calls of one thread in one stage, written down before or now."""

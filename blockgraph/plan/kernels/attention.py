@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from blockgraph.adjoint.attention import AttendSaved
 from blockgraph.lazy import np
 from blockgraph.op import real, whole
 from blockgraph.ops.attend import Attend
@@ -43,23 +44,39 @@ def attend(op: Attend, threads: int, *shapes: tuple[int, ...]) -> Iterator[Task]
             yield Task(weight, partial(_write, op, view, box, block, seen))
 
 
+@spread(AttendSaved)
+def attend_saved(op: AttendSaved, threads: int, *shapes: tuple[int, ...]) -> Iterator[Task]:
+    """Those of `attend`: their result is a pair."""
+    yield from attend(op.op, threads, *shapes)
+
+
 def _write(op: Attend, view: View, box: Box, rows: slice, keys: slice, emit: Emit, out: Any, *operands: Any) -> None:
-    """Scores, weights and mixed values of some key heads, for the queries `rows` over the keys that they see."""
+    """Scores, weights and mixed values of some key heads, for the queries `rows` over the keys that they see.
+
+    `out` is the result, or that and the logs of the sums of each query.
+    """
     q, k, v, *given = operands
+    out, logs = out if isinstance(out, tuple) else (out, None)
     share = q.shape[-3] // max(k.shape[-3], 1)
-    y = _grouped(out, share)[box][..., rows, :]
+    y = grouped(out, share)[box][..., rows, :]
     if keys.start >= keys.stop:
         emit(y.fill, 0)
+        if logs is not None:
+            emit(grouped(logs, share)[box][..., rows, :].fill, 0)
         return
     more = dict(zip(op.given, given, strict=True))
-    q, k, v = _grouped(q, share)[box][..., rows, :], k[box][..., keys, :], v[box][..., keys, :]
+    q, k, v = grouped(q, share)[box][..., rows, :], k[box][..., keys, :], v[box][..., keys, :]
     scores = emit.room((*q.shape[:-1], k.shape[-2]))
     joined = _score(emit, op, q, k, scores)
-    _add_bias(emit, op, view, scores, more.get("score_bias"), (box, rows, keys), operands[0].shape[-3])
+    add_bias(emit, op, view, scores, more.get("score_bias"), (box, rows, keys), operands[0].shape[-3])
     _cap(emit, op, scores)
-    masked = _hide(emit, view, scores, more.get("keep"), (box, rows, keys)) or "score_bias" in more
+    masked = hide(emit, view, scores, more.get("keep"), (box, rows, keys)) or "score_bias" in more
     sinks = more["sinks"].reshape(-1, share)[box[-1]][..., None, None] if "sinks" in more else None
-    sums = _exponentials(emit, scores, view.keys, sinks, masked)
+    top, sums = _exponentials(emit, scores, view.keys, sinks, masked)
+    if logs is not None:
+        log = grouped(logs, share)[box][..., rows, :]
+        emit(np.log, sums, log)
+        emit(np.add, log, top, log)
     _mix(emit, scores, joined, sums, v, y)
 
 
@@ -90,12 +107,12 @@ def _mix(emit: Emit, scores: Any, joined: Any, sums: Any, v: Any, y: Any) -> Non
     emit(np.divide, mixed, sums, y)
 
 
-def _grouped(x: Any, share: int) -> Any:
+def grouped(x: Any, share: int) -> Any:
     """(..., H, T, n) as (..., G, H/G, T, n): the heads that share keys stand together."""
     return x.reshape(*x.shape[:-3], x.shape[-3] // share, share, *x.shape[-2:])
 
 
-def _add_bias(emit: Emit, op: Attend, view: View, scores: Any, bias: Any, place: Place, heads: int) -> None:
+def add_bias(emit: Emit, op: Attend, view: View, scores: Any, bias: Any, place: Place, heads: int) -> None:
     """What is given, and what the distance of a key takes away; in place."""
     box, rows, keys = place
     share = scores.shape[-3]
@@ -124,7 +141,7 @@ def _cap(emit: Emit, op: Attend, scores: Any) -> None:
         emit(np.multiply, scores, cap, scores)
 
 
-def _hide(emit: Emit, view: View, scores: Any, keep: Any, place: Place) -> bool:
+def hide(emit: Emit, view: View, scores: Any, keep: Any, place: Place) -> bool:
     """Minus infinity where nothing is seen. Whether any mask is there."""
     box, rows, keys = place
     first = max(keys.start, rows.start + view.offset + 1) if view.window is None else keys.start
@@ -146,8 +163,11 @@ def _hide_unseen(scores: Any, keep: Any) -> None:
     np.copyto(scores, -math.inf, where=~keep)
 
 
-def _exponentials(emit: Emit, scores: Any, most: int, sinks: Any, masked: bool) -> Any:
-    """exp(score - row maximum) in place; the sums, sinks included. A row that sees nothing has zeros, and the sum 1."""
+def _exponentials(emit: Emit, scores: Any, most: int, sinks: Any, masked: bool) -> tuple[Any, Any]:
+    """exp(score - row maximum) in place; the maxima, and the sums with sinks included.
+
+    A row that sees nothing has zeros, the maximum 0 and the sum 1.
+    """
     sums, top = emit.room((*scores.shape[:-1], 1)), emit.room((*scores.shape[:-1], 1))
     emit(np.maximum.reduce, scores, -1, None, top, True)
     if sinks is not None:
@@ -164,7 +184,7 @@ def _exponentials(emit: Emit, scores: Any, most: int, sinks: Any, masked: bool) 
         emit(np.add, sums, top, sums)
     elif masked:
         emit(_one_for_none, sums)
-    return sums
+    return top, sums
 
 
 def _raise(top: Any) -> None:

@@ -17,14 +17,14 @@ def layer_norm(emit: Emit, op: LayerNorm, out: Any, x: Any, *affine: Any) -> Non
     mean = emit.room(x.shape[:-1])
     emit(np.vecdot, x, emit.full(x.shape[-1], 1 / max(x.shape[-1], 1)), mean)
     emit(np.subtract, x, mean[..., None], out)
-    _divide_by_root(emit, out, out, mean, real(op.eps))
+    divide_by_root(emit, out, out, mean, real(op.eps))
     _gain_and_shift(emit, op.given, out, affine)
 
 
 @kernel(RmsNorm, over=(0,))
 def rms_norm(emit: Emit, op: RmsNorm, out: Any, x: Any, *gamma: Any) -> None:
     """Rows divided by the root of their mean square, then the gain."""
-    _divide_by_root(emit, x, out, emit.room(x.shape[:-1]), real(op.eps))
+    divide_by_root(emit, x, out, emit.room(x.shape[:-1]), real(op.eps))
     if gamma and op.offset:
         gain = emit.room(gamma[0].shape)
         emit(np.add, gamma[0], real(op.offset), gain)
@@ -47,7 +47,7 @@ def _inverse_or_zero(x: Any) -> None:
     np.divide(1, x, out=x, where=x > 0)
 
 
-def _divide_by_root(emit: Emit, x: Any, out: Any, square: Any, eps: float) -> None:
+def divide_by_root(emit: Emit, x: Any, out: Any, square: Any, eps: float) -> None:
     """out = x / sqrt(mean(x*x) + eps), as x * (sqrt(C) / sqrt(sum(x*x) + C * eps))"""
     width = max(x.shape[-1], 1)
     emit(np.vecdot, x, x, square)

@@ -14,6 +14,11 @@ from blockgraph.plan.kernel import Emit, kernel
 @kernel(Rope, placed=True)
 def rope(emit: Emit, op: Rope, out: Any, x: Any) -> None:
     """(a cos - b sin, b cos + a sin) for each pair; the features past the width are copied."""
+    turn(emit, op, out, x, 1)
+
+
+def turn(emit: Emit, op: Rope, out: Any, x: Any, direction: int) -> None:
+    """Each pair turned by its angle, or back."""
     width = x.shape[-1] if op.width is None else whole(op.width)
     at = emit.box[-1]
     first, second = op.pairs(width)
@@ -24,9 +29,9 @@ def rope(emit: Emit, op: Rope, out: Any, x: Any) -> None:
     product = emit.room(a.shape)
     emit(np.multiply, b, sin, product)
     emit(np.multiply, a, cos, y)
-    emit(np.subtract, y, product, y)
+    emit(np.subtract if direction > 0 else np.add, y, product, y)
     emit(np.multiply, a, sin, product)
     emit(np.multiply, b, cos, z)
-    emit(np.add, z, product, z)
+    emit(np.add if direction > 0 else np.subtract, z, product, z)
     if width < x.shape[-1]:
         emit(np.copyto, out[..., width:], x[..., width:])

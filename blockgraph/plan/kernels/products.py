@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from blockgraph.lazy import np
+from blockgraph.ops.einsum import Einsum, letters_for
 from blockgraph.ops.gather import Lookup
 from blockgraph.ops.matmul import MatMul
-from blockgraph.plan.kernel import Emit, kernel
+from blockgraph.plan.kernel import FORWARD, Emit, kernel
 from blockgraph.plan.memory import as_rows
 
 
@@ -20,6 +22,26 @@ def matmul(emit: Emit, op: MatMul, out: Any, left: Any, right: Any) -> None:
             emit(np.matmul, rows, right, result)
             return
     emit(np.matmul, left, right, out)
+
+
+@kernel(Einsum, product=True)
+def einsum(emit: Emit, op: Einsum, out: Any, *operands: Any) -> None:
+    """All rows of one operand against all of another, as in the gradient of a matrix; the rest by its `forward`."""
+    left, right = map(as_rows, operands) if _is_over_rows(op, *(x.ndim for x in operands)) else (None, None)
+    if left is None or right is None:
+        FORWARD.write(emit, op, out, *operands)
+    else:
+        emit(np.matmul, left.T, right, out)
+
+
+@lru_cache(maxsize=1024)
+def _is_over_rows(op: Einsum, *ranks: int) -> bool:
+    """Whether the pattern reads `... k, ... n -> k n`"""
+    letters, out = letters_for(op.axes, ranks)
+    if len(letters) != 2:
+        return False
+    (*rows, k), (*others, n) = letters
+    return rows == others and bool(rows) and out == (k, n) and k != n and not {k, n} & set(rows)
 
 
 @kernel(Lookup)

@@ -1,0 +1,213 @@
+"""What gradients are made of: normalised rows and slopes on the way there, chains and sums of rows on the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from blockgraph.adjoint.ops import (
+    AddRows,
+    Chain,
+    ColumnDot,
+    Columns,
+    ColumnSum,
+    Elementwise,
+    Normalised,
+    NormBackward,
+    Rowwise,
+    TurnedBack,
+    WithSlope,
+)
+from blockgraph.lazy import np
+from blockgraph.ops.activations import TANH_CUBIC, TANH_LINEAR, GeluTanh, Silu
+from blockgraph.ops.elementwise import Exp, Sigmoid, Tanh
+from blockgraph.ops.gather import add_rows
+from blockgraph.ops.softmax import Softmax
+from blockgraph.plan.kernel import CHUNK, Emit, Task, kernel, spread
+from blockgraph.plan.kernels.norms import divide_by_root
+from blockgraph.plan.kernels.positions import turn
+from blockgraph.plan.memory import as_rows
+
+
+@kernel(Normalised)
+def normalised(emit: Emit, op: Normalised, out: Any, x: Any) -> None:
+    """The rows over the root of their mean square, and its inverse."""
+    z, inverse = out
+    if op.centred:
+        mean = emit.room(x.shape[:-1])
+        emit(np.vecdot, x, emit.full(x.shape[-1], 1 / max(x.shape[-1], 1)), mean)
+        emit(np.subtract, x, mean[..., None], z)
+        x = z
+    divide_by_root(emit, x, z, inverse[..., 0], op.eps)
+
+
+@kernel(NormBackward, over=(0,))
+def norm_backward(emit: Emit, op: NormBackward, out: Any, dz: Any, z: Any, inverse: Any) -> None:
+    """(dz - mean(dz) - z * mean(dz * z)) * inverse"""
+    dot, along, share = emit.room(z.shape[:-1]), emit.room(z.shape), 1 / max(z.shape[-1], 1)
+    emit(np.vecdot, dz, z, dot)
+    emit(np.multiply, dot, share, dot)
+    emit(np.multiply, z, dot[..., None], along)
+    if op.centred:
+        emit(np.vecdot, dz, emit.full(z.shape[-1], share), dot)
+        emit(np.subtract, dz, dot[..., None], out)
+        dz = out
+    emit(np.subtract, dz, along, out)
+    emit(np.multiply, out, inverse, out)
+
+
+@kernel(WithSlope)
+def with_slope(emit: Emit, op: WithSlope, out: Any, x: Any) -> None:
+    """The value and the slope, which have most of their steps in common."""
+    if isinstance(op.op, GeluTanh):
+        _gelu(emit, out[0], out[1], x)
+    elif isinstance(op.op, Silu):
+        _silu(emit, out[0], out[1], x)
+    else:
+        emit(_both, op, out, x)
+
+
+def _both(op: WithSlope, out: Any, x: Any) -> None:
+    for array, result in zip(out, op.forward(x), strict=True):
+        np.copyto(array, result)
+
+
+def _gelu(emit: Emit, y: Any, slope: Any, x: Any) -> None:
+    """y = x h with h = (1 + tanh(x (c0 + c1 x x))) / 2; slope = h (1 + 2 (1 - h) x (c0 + 3 c1 x x))"""
+    square, h = emit.room(x.shape), emit.room(x.shape)
+    emit(np.multiply, x, x, square)
+    emit(np.multiply, square, TANH_CUBIC, h)
+    emit(np.add, h, TANH_LINEAR, h)
+    emit(np.multiply, h, x, h)
+    emit(np.tanh, h, h)
+    emit(np.multiply, h, 0.5, h)
+    emit(np.add, h, 0.5, h)
+    emit(np.multiply, square, 6 * TANH_CUBIC, square)
+    emit(np.add, square, 2 * TANH_LINEAR, square)
+    emit(np.multiply, square, x, square)
+    emit(np.multiply, h, x, y)
+    emit(np.subtract, 1, h, slope)
+    emit(np.multiply, square, slope, square)
+    emit(np.add, square, 1, square)
+    emit(np.multiply, square, h, slope)
+
+
+def _silu(emit: Emit, y: Any, slope: Any, x: Any) -> None:
+    """y = x s, slope = s (1 + x (1 - s)) = s + y (1 - s)"""
+    s = emit.room(x.shape)
+    emit(np.negative, x, s)
+    emit(np.exp, s, s)
+    emit(np.add, s, 1, s)
+    emit(np.divide, 1, s, s)
+    emit(np.multiply, x, s, y)
+    emit(np.subtract, 1, s, slope)
+    emit(np.multiply, slope, y, slope)
+    emit(np.add, slope, s, slope)
+
+
+@kernel(Chain, over=(0,))
+def chain(emit: Emit, op: Chain, out: Any, dy: Any, slope: Any) -> None:
+    """dy * slope; a product that is not finite is looked at again."""
+    if dy.shape != out.shape:
+        emit(_chained, op, out, dy, slope)
+        return
+    product = emit.room(out.shape)
+    emit(np.multiply, dy, slope, product)
+    emit(_mended, out, product, dy)
+
+
+def _chained(op: Chain, out: Any, dy: Any, slope: Any) -> None:
+    np.copyto(out, op.forward(dy, slope))
+
+
+def _mended(out: Any, product: Any, dy: Any) -> None:
+    if not np.isfinite(np.add.reduce(product, axis=None)):
+        product[(dy == 0) & ~np.isfinite(product)] = 0
+    np.copyto(out, product)
+
+
+@kernel(Elementwise, over=(0,))
+def elementwise(emit: Emit, op: Elementwise, out: Any, dy: Any, y: Any, x: Any) -> None:
+    """By the slope in terms of y where that is short."""
+    if isinstance(op.op, Exp):
+        emit(np.multiply, dy, y, out)
+    elif isinstance(op.op, Tanh | Sigmoid):
+        slope = emit.room(y.shape)
+        emit(np.multiply, y, y, slope)
+        emit(np.subtract, 1 if isinstance(op.op, Tanh) else y, slope, slope)
+        emit(np.multiply, dy, slope, out)
+    else:
+        emit(_elementwise, op, out, dy, y, x)
+
+
+def _elementwise(op: Elementwise | Rowwise, out: Any, *arrays: Any) -> None:
+    np.copyto(out, op.forward(*arrays))
+
+
+@kernel(Rowwise, over=(0,))
+def rowwise(emit: Emit, op: Rowwise, out: Any, dy: Any, y: Any, x: Any) -> None:
+    """dx = (dy - sum(dy * y)) * y of a softmax; the others by their own backward."""
+    if not isinstance(op.op, Softmax):
+        emit(_elementwise, op, out, dy, y, x)
+        return
+    dot = emit.room(y.shape[:-1])
+    emit(np.vecdot, dy, y, dot)
+    emit(np.subtract, dy, dot[..., None], out)
+    emit(np.multiply, out, y, out)
+
+
+@kernel(TurnedBack, placed=True)
+def turned_back(emit: Emit, op: TurnedBack, out: Any, dy: Any) -> None:
+    """By the angles the other way."""
+    turn(emit, op.op, out, dy, -1)
+
+
+@kernel(AddRows, over=(0,))
+def added_rows(emit: Emit, op: AddRows, out: Any, total: Any, dy: Any, ids: Any) -> None:
+    """Onto the rows that are there."""
+    if out is not total:
+        emit(np.copyto, out, total)
+    emit(_add_rows, out, dy, ids)
+
+
+def _add_rows(out: Any, dy: Any, ids: Any) -> None:
+    add_rows(out, dy.reshape(-1, out.shape[-1]), ids.reshape(-1))
+
+
+@spread(ColumnSum)
+@spread(ColumnDot)
+def columns(op: Columns, threads: int, *shapes: tuple[int, ...]) -> Iterator[Task]:
+    """Each thread has its stretch of the features."""
+    width = shapes[0][-1]
+    for number in range(threads):
+        part = slice(width * number // threads, width * (number + 1) // threads)
+        if part.start < part.stop:
+            yield Task(part.stop - part.start, partial(_column_sums, part))
+
+
+def _column_sums(part: slice, emit: Emit, out: Any, *operands: Any) -> None:
+    """Rows by chunks; products of two operands are made on the way."""
+    out = out[part]
+    found = [rows for rows in map(as_rows, operands) if rows is not None]
+    if len(found) < len(operands):
+        emit(_by_forward, out, part, operands)
+        return
+    first, *second = found
+    total, width = first.shape[0], part.stop - part.start
+    rows = max(1, min(total, CHUNK // width))
+    product, sums = emit.room((rows, width)), emit.room((width,))
+    emit(out.fill, 0)
+    for low in range(0, total, rows):
+        stretch = slice(low, min(total, low + rows))
+        block = first[stretch, part]
+        if second:
+            block = product[: block.shape[0]]
+            emit(np.multiply, first[stretch, part], second[0][stretch, part], block)
+        emit(np.add.reduce, block, 0, None, sums)
+        emit(np.add, out, sums, out)
+
+
+def _by_forward(out: Any, part: slice, operands: tuple[Any, ...]) -> None:
+    op = ColumnDot() if len(operands) == 2 else ColumnSum()
+    np.copyto(out, op.forward(*(x[..., part] for x in operands)))

@@ -1,0 +1,175 @@
+"""Gradients by the plan are those of the plain interpreter, whatever the spec, the sizes and the threads."""
+
+from __future__ import annotations
+
+import gc
+import random
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import blockgraph as bg
+from blockgraph.plan import compiled
+from tests.made import sizes, spec
+from tests.small_specs import FILES, NAMES, small, stirred_run
+
+
+@pytest.fixture
+def team(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads of our own however little there is to do."""
+    monkeypatch.setattr(compiled, "MIN_FLOPS", 0)
+    monkeypatch.setattr(compiled, "MIN_ROWS", 0)
+
+
+def with_plan(program: bg.Program, plan: bool, threads: int = 1) -> bg.Program:
+    return bg.Program(program.spec, program.graph, program.findings, plan, threads)
+
+
+def differences(program: bg.Program, x: Any, params: dict[str, Any], threads: int = 1) -> list[str]:
+    """Names of gradients and outputs that differ by more than rounding, relative to the largest."""
+    tolerance = 1e-12 if next(iter(params.values()), np.zeros(0)).dtype == np.float64 else 1e-5
+    found, wanted = (everything(with_plan(program, plan, threads), x, params) for plan in (True, False))
+    assert found.keys() == wanted.keys()
+    scale = max((float(np.abs(one).max(initial=0)) for one in wanted.values()), default=1.0)
+    wrong = []
+    for name, array in wanted.items():
+        ours = found[name]
+        if (
+            ours.shape != array.shape
+            or ours.dtype != array.dtype
+            or not np.abs(ours - array).max(initial=0) <= (tolerance * scale)
+        ):
+            wrong.append(name)
+    return wrong
+
+
+def everything(program: bg.Program, x: Any, params: dict[str, Any]) -> dict[str, Any]:
+    """Outputs, and gradients of inputs, parameters and named values."""
+    out, back = program.vjp(x, params, named=True)
+    outputs = out if isinstance(out, dict) else {"out": out}
+    rng = np.random.default_rng(7)
+    dys = {name: rng.standard_normal(y.shape).astype(y.dtype) for name, y in outputs.items() if y.dtype.kind == "f"}
+    result = back(dys if isinstance(out, dict) else dys["out"])
+    dx = result.dx if isinstance(result.dx, dict) else {"x": result.dx}
+    found = {f"output {name}": y for name, y in outputs.items()} | {f"d{name}": one for name, one in dx.items()}
+    return {**found, **result.dparams, **{f"value {name}": one for name, one in result.dvalues.items()}}
+
+
+@pytest.mark.parametrize("path", FILES, ids=NAMES)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_every_spec_has_the_gradients_of_the_interpreter(path: Path, threads: int, team: None) -> None:
+    program = small(path)
+    x, params = stirred_run(program, B=2)
+    assert not differences(program, x, params, threads)
+
+
+@pytest.mark.parametrize("number", range(50))
+def test_specs_made_at_random_have_the_gradients_of_the_interpreter(number: int, team: None) -> None:
+    rng = random.Random(f"plan gradients {number}")
+    made = spec(rng)
+    program = bg.compile(made.text, **sizes(rng))
+    x, params = program.sample(number, "float32" if number % 2 else "float64", B=rng.randint(1, 3), T=rng.randint(1, 9))
+    assert not differences(program, x, params, threads=1 + number % 3)
+
+
+def block(attention: dict[str, Any], **dims: int) -> bg.Program:
+    sublayers = [
+        {"kind": "attention", "heads": "H", **attention},
+        {"kind": "feed_forward", "hidden": "4*C", "activation": "gelu_tanh"},
+    ]
+    body = {"norm": "layer_norm", "placement": "pre", "sublayers": sublayers}
+    return bg.compile({"dims": {"C": 32, "H": 4, **dims}, "block": body})
+
+
+MASKS: list[dict[str, Any]] = [
+    {"mask": "causal"},
+    {"mask": "full"},
+    {"mask": "causal", "window": 70},
+    {"mask": "full", "window": 5},
+    {"mask": "causal", "kv_heads": 2},
+    {"mask": "causal", "kv_heads": 1, "softcap": 3},
+    {"mask": "causal", "alibi": True, "bias": True},
+    {"mask": "causal", "sinks": True},
+    {"mask": "causal", "rotary": {"style": "pairs"}, "kv_heads": 2},
+]
+
+
+@pytest.mark.parametrize("steps", [1, 255, 257, 600])
+@pytest.mark.parametrize("attention", MASKS, ids=str)
+def test_attention_in_blocks_has_the_gradients_of_attention(attention: dict[str, Any], steps: int, team: None) -> None:
+    program = block(attention)
+    x, params = program.sample(3, B=1 + steps % 2, T=steps)
+    assert not differences(program, x, params, threads=1 + steps % 3)
+
+
+@pytest.mark.parametrize("shape", [{"B": 0, "T": 4}, {"B": 2, "T": 0}])
+def test_inputs_of_length_zero_have_gradients_of_zero(shape: dict[str, int]) -> None:
+    program = block({"mask": "full"})
+    x, params = program.sample(3, **shape)
+    assert not differences(program, x, params)
+
+
+def test_back_may_be_called_again_with_another_cotangent(team: None) -> None:
+    program = with_plan(block({"mask": "causal"}), True, 2)
+    x, params = program.sample(3, B=1, T=300)
+    y, back = program.vjp(x, params)
+    dy = np.random.default_rng(0).standard_normal(y.shape)
+    first, doubled, again = back(dy), back(2 * dy), back(dy)
+    np.testing.assert_allclose(doubled.dx, 2 * first.dx, rtol=1e-12, atol=1e-14)
+    assert np.array_equal(first.dx, again.dx)
+    assert all(np.array_equal(one, again.dparams[name]) for name, one in first.dparams.items())
+
+
+def test_two_runs_at_once_do_not_touch_each_other() -> None:
+    program = block({"mask": "causal"})
+    (x, params), (other, _) = program.sample(3, T=40), program.sample(4, T=40)
+    y, back = program.vjp(x, params)
+    z, also = program.vjp(other, params)
+    late, early = also(np.ones_like(z)), back(np.ones_like(y))
+    for inputs, found in ((x, early), (other, late)):
+        assert np.array_equal(program.grad(inputs, params, "sum").dx, found.dx)
+
+
+def test_the_memory_of_a_run_is_used_again_when_it_is_forgotten() -> None:
+    program = block({"mask": "causal"})
+    x, params = program.sample(3, T=40)
+    spaces = set()
+    for _ in range(4):
+        _, back = program.vjp(x, params)
+        spaces.add(id(back.__closure__[-1].cell_contents.__self__.space))
+        del back
+        gc.collect()
+    assert len(spaces) == 1
+
+
+def test_every_gradient_is_an_array_of_its_own() -> None:
+    program = bg.compile({"block": {"params": {"p": ["C"]}, "equations": "y = x + p + 0 * x"}, "dims": {"C": 4}})
+    x, params = program.sample(0)
+    dy = np.ones_like(x)
+    y, back = program.vjp(x, params)
+    found = back(dy)
+    arrays = [dy, x, y, found.dx, *params.values(), *found.dparams.values()]
+    assert not any(np.may_share_memory(a, b) for i, a in enumerate(arrays) for b in arrays[:i])
+
+
+def test_several_threads_may_differentiate_one_program(team: None) -> None:
+    program = with_plan(block({"mask": "causal"}), True, 2)
+    params = program.init(0)
+    inputs = [program.sample(seed, B=1, T=200)[0] for seed in range(4)]
+    expected = [program.grad(x, params, "sum").dx for x in inputs]
+    wrong: list[int] = []
+
+    def call(number: int) -> None:
+        for _ in range(5):
+            if not np.array_equal(program.grad(inputs[number], params, "sum").dx, expected[number]):
+                wrong.append(number)
+
+    callers = [threading.Thread(target=call, args=(number,)) for number in range(4)]
+    for one in callers:
+        one.start()
+    for one in callers:
+        one.join()
+    assert not wrong
