@@ -22,7 +22,7 @@ _PUBLIC = {
     "compile": "api",
     "Checked": "checking",
     "Program": "api",
-    "Trace": "api",
+    "Trace": "trace",
     "TransformerBlock": "api",
     "render": "api",
     "render_html": "depict",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from blockgraph.arrays import bind_inputs, checked_params, own_array, refuse_no_params, refuse_sizes
 from blockgraph.checking import check
 from blockgraph.cost.memory import MemoryReport, memory
+from blockgraph.dims import Shape
 from blockgraph.display import Displayed
-from blockgraph.errors import Finding, InputError, Place, SpecError, near
+from blockgraph.errors import EnvironmentFailure, Finding, InputError, Place, SpecError
 from blockgraph.grad import Ends, Gradients, Tape, descend, layer_names, record
 from blockgraph.graph import Graph
 from blockgraph.lazy import np
@@ -22,8 +23,10 @@ from blockgraph.plan.foretell import WORKING, bytes_of
 from blockgraph.plan.gradients import Differentiator
 from blockgraph.plan.planner import Entry, Planner
 from blockgraph.records import dataclass
+from blockgraph.room import refuse_arrays, used_up, within_memory
 from blockgraph.run import Interpreter
 from blockgraph.spec import Spec
+from blockgraph.trace import Trace
 
 if TYPE_CHECKING:
     from blockgraph.checking import Source
@@ -48,38 +51,6 @@ def compile(source: Source, *, plan: bool = True, threads: int | None = None, **
     if not checked.ok or checked.graph is None:
         raise SpecError(checked.findings)
     return Program(checked.spec, checked.graph, checked.findings, plan, threads)
-
-
-class Trace(Mapping[str, Any], Displayed):
-    """Every named value of one run, by name; `outputs` are the results."""
-
-    def __init__(self, graph: Graph, arrays: Mapping[int, Any]) -> None:
-        """Keep the arrays of a run of `graph`."""
-        depth = {name: step.depth for step in graph.steps for name in (step.name, step.name.rpartition(".")[0])}
-        named = sorted(graph.named.items(), key=lambda one: (one[1], depth[one[0]]))
-        self._arrays = {name: arrays[value] for name, value in named if value in arrays}
-        self.outputs = {port.name: arrays[port.value] for port in graph.outputs}
-        self.graph = graph
-
-    def __repr__(self) -> str:
-        """One line, as its graph: the arrays are for its table."""
-        return repr(self.graph).replace("<Graph", "<Trace", 1).rpartition(", ")[0] + f", {len(self)} values>"
-
-    def __getitem__(self, name: str) -> Any:
-        """The array of a named value. Raises KeyError with the nearest name."""
-        if name not in self._arrays:
-            found = near(str(name), self._arrays)
-            help = f"did you mean `{found}`?" if found else "the names are those of `list(trace)`"
-            raise KeyError(f"no value is called `{name}`: {help}")
-        return self._arrays[name]
-
-    def __iter__(self) -> Iterator[str]:
-        """The names in order of definition."""
-        return iter(self._arrays)
-
-    def __len__(self) -> int:
-        """The number of names."""
-        return len(self._arrays)
 
 
 @dataclass(frozen=True, repr=False)
@@ -148,25 +119,33 @@ class Program(Displayed):
             message = f"a seed is a whole number from 0 on or a numpy Generator, not {seed!r}"
             raise InputError([Finding("BG302", message, Place(self.spec.path), "for example 0")]) from None
 
+    @within_memory
     def init(self, seed: Any = 0, dtype: Any = "float64") -> dict[str, Any]:
-        """Parameters drawn in order from `default_rng(seed)` (or from a Generator), in float64, then cast."""
+        """Parameters drawn in order from `default_rng(seed)` (or from a Generator), in float64, then cast.
+
+        Raises InputError for a dim without a number, EnvironmentFailure (BG904) for more than the memory holds.
+        """
         rng = self._generator(seed)
         numbers = self.graph.dims
         self._need({symbol for op in self.parameters.values() for symbol in op.symbols}, numbers)
+        shapes = ((name, _numbered(op.dims, numbers)) for name, op in self.parameters.items())
+        refuse_arrays(self.spec.path, shapes, np.dtype(dtype).itemsize)
         return {name: op.bind(numbers).draw(rng).astype(dtype, copy=False) for name, op in self.parameters.items()}
 
+    @within_memory
     def sample(self, seed: Any = 0, dtype: Any = "float64", **sizes: int) -> tuple[Any, dict[str, Any]]:
         """Inputs and parameters, drawn in this order from one generator.
 
         Floats are standard normal, ids uniform below their bound, booleans all true. B is 2 and every other free symbol
-        8 unless given here. One input comes as an array, several as a dict by name.
+        8 unless given here. One input comes as an array, several as a dict by name. Raises as `init`.
         """
         rng = self._generator(seed)
         numbers = self.sizes(**sizes)
         inputs = {}
+        shapes = {port.name: _numbered(self.graph.types[port.value].shape or (), numbers) for port in self.graph.inputs}
+        refuse_arrays(self.spec.path, shapes.items(), np.dtype(dtype).itemsize)
         for port in self.graph.inputs:
-            given = self.graph.types[port.value]
-            shape = tuple(int(dim.evaluate(numbers)) for dim in given.shape or ())
+            given, shape = self.graph.types[port.value], shapes[port.name]
             if given.dtype == "float":
                 inputs[port.name] = rng.standard_normal(shape).astype(dtype, copy=False)
             elif given.dtype == "int":
@@ -209,14 +188,19 @@ class Program(Displayed):
 
         Computes in the dtype of the parameters (of the inputs, if there are none). Raises InputError.
         """
-        arrays = self._run(x, params)
+        try:
+            arrays = self._run(x, params)
+        except MemoryError:
+            raise EnvironmentFailure([used_up(self.spec.path)]) from None
         outputs = self.flat.outputs
         return arrays[outputs[0].value] if len(outputs) == 1 else {port.name: arrays[port.value] for port in outputs}
 
+    @within_memory
     def trace(self, x: Any, params: Mapping[str, Any]) -> Trace:
         """Every named value of one run, by name. Raises InputError."""
         return Trace(self.flat, self._run(x, params, traced=True))
 
+    @within_memory
     def vjp(self, x: Any, params: Mapping[str, Any], named: bool = False) -> tuple[Any, Callable[[Any], Gradients]]:
         """The output, and a function from its cotangent to the gradients: `dx, dparams = back(dy)`.
 
@@ -233,6 +217,7 @@ class Program(Displayed):
 
         return (next(iter(outputs.values())) if len(outputs) == 1 else outputs), back
 
+    @within_memory
     def grad(
         self,
         x: Any,
@@ -277,6 +262,7 @@ class Program(Displayed):
     def _differentiators(self) -> dict[bool, Differentiator]:
         return {}
 
+    @within_memory
     def tape(self, x: Any, params: Mapping[str, Any]) -> Tape:
         """One run with every value kept, for pulling gradients back and for comparing. Raises InputError."""
         with np.errstate(all="ignore"):
@@ -392,6 +378,10 @@ def render(
     captions = [one.spec.source for one in programs]
     graphs = [one.graph for one in programs]
     return Figure(to_dot(graphs, level=level, rankdir=rankdir, expand=expand, shapes=shapes, captions=captions))
+
+
+def _numbered(shape: Shape, numbers: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(int(dim.evaluate(numbers)) for dim in shape)
 
 
 def _form(kind: str, dtype: Any) -> Any:

@@ -6,7 +6,7 @@ the step's own; the rest came in from above.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from blockgraph.errors import Place
@@ -39,12 +39,26 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
+class NotFinite:
+    """A value that holds infinity or what is no number, and in which of the two runs."""
+
+    name: str
+    in_first: bool
+    in_second: bool
+    place: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
-    """All values that both runs name, in running order, and the names that only one of them has."""
+    """All values that both runs name, in running order, and the names that only one of them has.
+
+    `not_finite` is the first of the values that is not finite in one of the runs: from there on little is told.
+    """
 
     differences: tuple[Difference, ...]
     only_first: tuple[str, ...]
     only_second: tuple[str, ...]
+    not_finite: NotFinite | None = None
 
     def first(self, rtol: float) -> Difference | None:
         """The first value that differs."""
@@ -61,7 +75,15 @@ def compare(graph: Graph, tape: Tape, reference: Mapping[str, Any]) -> Compariso
         tuple(found),
         tuple(step.name for step in steps if step.name not in reference),
         tuple(name for name in reference if name not in names and name not in graph.named),
+        next(_not_finite([step for step in steps if step.value in known], tape, known), None),
     )
+
+
+def _not_finite(steps: Iterable[Step], tape: Tape, known: Mapping[int, Any]) -> Iterator[NotFinite]:
+    for step in steps:
+        in_first, in_second = (not np.isfinite(array).all() for array in (tape.slots[step.value], known[step.value]))
+        if in_first or in_second:
+            yield NotFinite(step.name, in_first, in_second, step.place)
 
 
 def _last_by_value(graph: Graph) -> list[Step]:
@@ -85,7 +107,10 @@ def _difference(step: Step, tape: Tape, known: Mapping[int, Any]) -> Difference:
 
 
 def distance(mine: Any, theirs: Any) -> tuple[float, float]:
-    """The largest absolute difference, and that over the largest absolute reference; equal infinities are equal."""
+    """The largest absolute difference, and that over the largest finite reference, absolute.
+
+    What is not finite is equal to the same in the same place, and infinitely far from all else.
+    """
     if not mine.size:
         return 0.0, 0.0
     with np.errstate(all="ignore"):
@@ -93,8 +118,9 @@ def distance(mine: Any, theirs: Any) -> tuple[float, float]:
         same = (mine == theirs) | (np.isnan(mine.astype(np.float64)) & np.isnan(theirs.astype(np.float64)))
         gap = np.where(same, 0.0, np.where(np.isnan(gap), np.inf, gap))
         largest = float(gap.max())
-        scale = float(np.abs(theirs.astype(np.float64)).max())
-    return largest, largest / scale if scale > 0 and np.isfinite(scale) else largest
+        sizes = np.abs(theirs.astype(np.float64))
+        scale = float(sizes.max(where=np.isfinite(sizes), initial=0.0))
+    return largest, largest / scale if scale > 0 else largest
 
 
 def _own(value: int, tape: Tape, known: Mapping[int, Any]) -> float | None:

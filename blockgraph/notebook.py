@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from blockgraph.api import Program, Trace
+from blockgraph.api import Program
 from blockgraph.checking import Checked, check
 from blockgraph.cost.bodies import bodies
 from blockgraph.cost.parameters import number
@@ -26,6 +26,7 @@ from blockgraph.run import rms
 from blockgraph.source.write import to_yaml
 from blockgraph.spec import Spec
 from blockgraph.tables import Column, real, table
+from blockgraph.trace import Trace
 
 TEXT: Final = "text/plain"
 SVG: Final = "image/svg+xml"

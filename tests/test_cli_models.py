@@ -89,6 +89,37 @@ def test_compare_with_a_saved_trace_and_with_itself(tmp_path: Path, capsys: pyte
     assert main(["compare", str(spec), str(spec)]) == 0
 
 
+def test_two_runs_that_hold_no_numbers_in_the_same_places_are_not_simply_equal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = tmp_path / "a.yaml"
+    spec.write_text("block:\n  equations: |\n    h = x * x\n    y = h + 1\n    z = y / (y - y)\n")
+    document = answer(capsys, "compare", spec, spec, code=1)
+    (finding,) = document["findings"]  # type: ignore[misc]
+    assert (finding["code"], finding["range"]["start"]["line"]) == ("BG402", 5)
+    assert finding["message"].startswith("`z` holds infinity or values that are no numbers in both runs")
+    assert (document["ok"], document["first"]) == (False, None)
+
+
+@pytest.mark.parametrize(("at", "value"), [((0, 0, 1), np.nan), ((0, 0, 0), -np.inf)])
+def test_infinity_in_another_place_or_of_another_sign_is_a_difference(
+    at: tuple[int, ...], value: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec, x = tmp_path / "a.yaml", np.ones((1, 2, 3))
+    spec.write_text("block: {equations: y = 2*x}\n")
+    x[0, 0, 0] = np.inf
+    np.save(tmp_path / "x.npy", x)
+    other = 2 * np.ones((1, 2, 3))
+    other[at] = value
+    np.savez(tmp_path / "trace.npz", y=other)
+    document = answer(
+        capsys, "compare", spec, tmp_path / "trace.npz", "--input", tmp_path / "x.npy", "--rtol", 0.5, code=1
+    )
+    assert document["first"]["name"] == "y"  # type: ignore[index]
+    (finding,) = document["findings"]  # type: ignore[misc]
+    assert finding["message"].startswith("`y` holds infinity or values that are no numbers in both runs")
+
+
 def test_rows_that_see_nothing_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = """
 dims: {C: 8, H: 2}

@@ -221,6 +221,27 @@ def test_options_that_make_no_sense_end_with_2(run: Run, words: list[str], messa
     assert message in err
 
 
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_parameters_that_are_no_numbers_are_refused_by_name(value: float, run: Run, tmp_path: Path) -> None:
+    params = bg.compile(ROOT / SMALL, C=8, H=2).init(0)
+    params["feed_forward.W1"][3, 4] = value
+    np.savez(tmp_path / "w.npz", **params)
+    code, out, err = run("gradcheck", SMALL, *SIZES, "--params", tmp_path / "w.npz")
+    assert (code, out) == (1, "")
+    assert "BG402 specs/pre_norm.yaml:1:1  the parameter `feed_forward.W1` holds infinity" in err
+    assert err.count("BG4") == 1
+
+
+def test_a_run_that_overflows_is_told_by_its_first_step_and_not_checked(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(
+        "block:\n  params: {w: {shape: [], init: 1}}\n  equations: y = exp(1e4 * w + x*x)\n"
+    )
+    code, out, err = run("gradcheck", tmp_path / "s.yaml")
+    assert (code, out) == (1, "")
+    assert err.count("BG402") == 1
+    assert "`y` holds infinity" in err
+
+
 def test_a_spec_with_findings_is_not_checked(run: Run, tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text("dims: {C: 4}\nblock:\n  equations: y = z\n")
     code, out, err = run("gradcheck", tmp_path / "bad.yaml")

@@ -21,7 +21,7 @@ NAMES = [path.relative_to(ROOT).as_posix() for path in FILES]
 LEVELS: dict[str, float] = {
     "records": -1,
     **dict.fromkeys(("errors", "dims", "lazy", "syntax", "wording", "display", "collector"), 0),
-    **dict.fromkeys(("number", "solve"), 0.25),
+    **dict.fromkeys(("number", "solve", "room"), 0.25),
     **dict.fromkeys(("pattern", "scan"), 0.5),
     **dict.fromkeys(("op", "equation", "source", "report"), 1),
     **dict.fromkeys(("placement", "kind", "module"), 1.5),
@@ -31,7 +31,7 @@ LEVELS: dict[str, float] = {
     "sublayer": 3.4,
     "shortform": 3.5,
     **dict.fromkeys(("spec", "build", "facts", "cost", "lower", "same", "tables", "suppress", "fixes"), 4),
-    **dict.fromkeys(("elaborate", "run", "lints", "drawing", "export", "losses", "peephole", "adjoint"), 5),
+    **dict.fromkeys(("elaborate", "run", "lints", "drawing", "export", "losses", "peephole", "adjoint", "trace"), 5),
     "plan": 5.25,
     "diff": 5.5,
     **dict.fromkeys(("grad", "explain"), 6),

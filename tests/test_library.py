@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -157,6 +158,40 @@ def test_what_is_no_gradient_no_path_or_no_size_is_refused_in_words(call: Any, w
     x, params = program.sample(0)
     with pytest.raises(bg.InputError, match=word):
         call(program, x, params)
+
+
+@pytest.mark.parametrize("name", ["w", "w.npz", "w.bin", "w.SAFETENSORS"])
+def test_weights_are_written_under_a_name_that_tells_their_form(name: str, tmp_path: Path) -> None:
+    program = bg.compile({"dims": {"C": 4}, "block": {"params": {"w": ["C"]}, "equations": "y = w*x"}})
+    with pytest.raises(bg.EnvironmentFailure, match=r"in a file that ends in \.safetensors"):
+        bg.save_weights(program, program.init(0), tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+    bg.save_weights(program, program.init(0), tmp_path / "w.safetensors")
+    assert bg.load_weights(program, tmp_path / "w.safetensors").params.keys() == {"w"}
+
+
+@pytest.mark.parametrize("call", ["init", "sample"])
+def test_what_does_not_fit_into_memory_is_refused_before_it_is_drawn(call: str) -> None:
+    program = bg.compile(MAP, C=2_000_000_000)
+    with pytest.raises(bg.EnvironmentFailure, match=r"(?s)BG904.*the largest is (map\.W|x), [0-9,]+ bytes"):
+        getattr(program, call)(0)
+
+
+def test_inputs_that_do_not_fit_are_refused_too() -> None:
+    with pytest.raises(bg.EnvironmentFailure, match=f"the largest is x, {2**30 * 2**29 * 4 * 4:,} bytes"):
+        bg.compile(BARE).sample(0, "float32", B=2**30, T=2**29)
+
+
+@pytest.mark.parametrize("call", ["__call__", "trace", "vjp", "grad", "tape"])
+def test_memory_that_runs_out_in_a_run_is_a_finding(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def exhausted(*args: Any) -> Any:
+        raise MemoryError("Unable to allocate 1.00 TiB for an array")
+
+    program = bg.compile(MAP)
+    given = program.sample(0)
+    monkeypatch.setattr(bg.Program, "_ready", exhausted)
+    with pytest.raises(bg.EnvironmentFailure, match="the memory of this machine is not enough"):
+        getattr(program, call)(*given)
 
 
 def test_a_number_of_thousands_of_digits_is_no_size() -> None:

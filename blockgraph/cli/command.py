@@ -13,7 +13,7 @@ from typing import Final, NoReturn, Protocol
 from blockgraph.cli.arguments import FORMATS, Parser, command_parser
 from blockgraph.cli.commands import load
 from blockgraph.cli.terminal import OutputLost, Terminal, flush
-from blockgraph.errors import BlockgraphError, Finding, Place
+from blockgraph.errors import BlockgraphError
 
 INTERRUPTED: Final = 130
 READER_GONE: Final = 141
@@ -87,8 +87,9 @@ def _guarded(command: Command, options: Namespace) -> int:
     except BlockgraphError as error:
         return terminal.failed(error.findings)
     except MemoryError:
-        help = "choose a smaller --batch or --time, or --dtype float32"
-        return terminal.failed([Finding("BG904", "the memory of this machine is not enough", Place(""), help)])
+        from blockgraph.room import used_up
+
+        return terminal.failed([used_up("")])
     except (BrokenPipeError, KeyboardInterrupt):
         raise
     except Exception as error:

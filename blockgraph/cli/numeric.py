@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from blockgraph.api import Trace
-from blockgraph.errors import Finding, Place
+from blockgraph.errors import Finding, InputError, Place
 from blockgraph.graph import Node, Step
 from blockgraph.lazy import np
 from blockgraph.ops.attend import Attend
+from blockgraph.spec import Spec
+from blockgraph.trace import Trace
 
 SHOWN = 5
 
@@ -17,6 +18,21 @@ SHOWN = 5
 def numeric_findings(trace: Trace, params: Mapping[str, Any]) -> tuple[Finding, ...]:
     """BG402 for the first step with infinity or something that is no number, BG403 for rows that see nothing."""
     return (*_not_finite(trace, params), *_unseeing(trace))
+
+
+def refuse_not_finite(spec: Spec, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> None:
+    """Raises InputError (BG402) with each array given to a run that is not finite itself."""
+    named = [("input", name, array) for name, array in inputs.items()]
+    named += [("parameter", name, array) for name, array in params.items()]
+    wrong = [(what, name) for what, name, array in named if not np.isfinite(array).all()]
+    if wrong:
+        help = "difference quotients need finite numbers; look at where they come from"
+        raise InputError(
+            Finding(
+                "BG402", f"the {what} `{name}` holds infinity or values that are no numbers", Place(spec.path), help
+            )
+            for what, name in wrong
+        )
 
 
 def _not_finite(trace: Trace, params: Mapping[str, Any]) -> Iterator[Finding]:
@@ -35,10 +51,12 @@ def _not_finite(trace: Trace, params: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _cause(step: Step, params: Mapping[str, Any]) -> str:
-    """A parameter of the step that is not finite itself, or where else to look."""
-    for name, array in params.items():
-        if name.startswith(f"{step.name}.") and not np.isfinite(array).all():
-            return f"the parameter {name} is not finite itself"
+    """A parameter of the step or of its part that is not finite itself, or where else to look."""
+    wrong = [name for name, array in params.items() if not np.isfinite(array).all()]
+    for scope in (f"{step.name}.", f"{step.name.rpartition('.')[0]}.".lstrip("."), ""):
+        for name in wrong:
+            if name.startswith(scope):
+                return f"the parameter {name} is not finite itself"
     return "look at the scales and divisions that lead there"
 
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Final
 
-from blockgraph.api import Trace
 from blockgraph.dims import show
 from blockgraph.graph import Graph, Repeat, Step
 from blockgraph.lazy import np
@@ -16,6 +15,7 @@ from blockgraph.records import dataclass
 from blockgraph.report import Console
 from blockgraph.run import rms
 from blockgraph.tables import Column, real, table
+from blockgraph.trace import Trace
 
 HEAD: Final = 4
 TARGET: Final = re.compile(r"^[\w, ]+ = ")

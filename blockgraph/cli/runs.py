@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from blockgraph.cli.arguments import Parser, bytes_of, seed, size
 from blockgraph.errors import EnvironmentFailure, Finding, InputError, Place, near
 from blockgraph.records import dataclass
+from blockgraph.room import free_memory
 
 if TYPE_CHECKING:
     from blockgraph.api import Program
@@ -132,7 +132,8 @@ class Unready(Exception):
 
 def refuse_size(program: Program, numbers: Mapping[str, int], options: Namespace) -> None:
     """Raises EnvironmentFailure (BG904) when a run is estimated to need more memory than is allowed."""
-    allowed = options.max_memory or _allowed()
+    free = free_memory()
+    allowed = options.max_memory or (None if free is None else free * 3 // 4)
     if allowed is None:
         return
     report = replace(program, plan=False).memory(options.dtype, traced=True, **numbers)
@@ -148,19 +149,6 @@ def refuse_size(program: Program, numbers: Mapping[str, int], options: Namespace
     )
     help = "choose smaller sizes with --batch, --time or --set, or raise --max-memory"
     raise EnvironmentFailure([Finding("BG904", message, Place(program.spec.path), help)])
-
-
-def _allowed() -> int | None:
-    """Three quarters of the memory that is free, in bytes, where the machine tells."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as file:
-            free = next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable"))
-    except (OSError, StopIteration, ValueError):
-        try:
-            free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
-        except (AttributeError, OSError, ValueError):
-            return None
-    return free * 3 // 4
 
 
 def given_inputs(program: Program, texts: Sequence[str]) -> dict[str, Any]:

@@ -81,6 +81,14 @@ class Env:
             return False
         return name in (NONE, LAYER) or any(name in table for table in (self.free, self.dims, self.constants))
 
+    def lost_its_number(self, name: str) -> bool:
+        """Whether a dim has no number since what is written for it is at fault, and not since it is left open."""
+        decl = self.spec.dims.get(name)
+        if decl is None or name in self.numbers:
+            return False
+        written = decl.number is None and decl.expr is None and self.spec.document.data["dims"][name] is not None
+        return name in self.spec.overrides or name in self.changes or written
+
     def suggest(self, name: str) -> str:
         """Help for an unknown name."""
         choices = [*self.free, *self.dims, *self.constants]

@@ -213,9 +213,16 @@ class KindInstance(Instance):
         assert self.options is not None
         found = list(self.options.refusals(self._numbers()))
         for refusal in found:
+            if refusal.code == "BG038" and self._is_told(_option(self.options, refusal.option)):
+                continue
             place = self.env.spec.document.value(self.decl.option(refusal.option))
             self.env.report.add(refusal.code, refusal.message, place, refusal.help)
         return bool(found)
+
+    def _is_told(self, size: Item) -> bool:
+        """Whether a size has no number because of dims whose own fault was told."""
+        unknown = size.symbols - self.env.numbers.keys() if isinstance(size, Dim) else frozenset()
+        return bool(unknown) and all(self.env.lost_its_number(symbol) for symbol in unknown)
 
     def _param(self, own: Own) -> ParamSpec:
         dims = []

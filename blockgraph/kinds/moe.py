@@ -81,7 +81,8 @@ class Moe(Kind):
             help = f"at most {MAX_EXPERTS:,} experts can be told apart"
             yield Refusal("experts", f"{sum(self.known):,} experts are more than can be worked out", help, "BG018")
         if self.known is None:
-            yield Refusal("experts", "the number of experts must be a number", "give the dim a number", "BG038")
+            option, what = ("shared", "shared experts") if Dim(self.experts).as_int() is not None else ("experts",) * 2
+            yield Refusal(option, f"the number of {what} must be a number", "give the dim a number", "BG038")
 
     def equations(self, given: frozenset[str]) -> str:
         """Route, weigh, add up."""

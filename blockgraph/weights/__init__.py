@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 from blockgraph.elaborate import elaborate
-from blockgraph.errors import Finding, InputError, Place, SpecError, in_file_order
+from blockgraph.errors import EnvironmentFailure, Finding, InputError, Place, SpecError, in_file_order
 from blockgraph.graph import Graph, Repeat
 from blockgraph.lazy import np
 from blockgraph.lower import unroll
@@ -25,7 +25,7 @@ from blockgraph.weights.files import Checkpoint, open_checkpoint, read_config
 from blockgraph.weights.judge import Judgement, Misshape
 from blockgraph.weights.mapping import KEY, Section, check_mapping, read_mapping
 from blockgraph.weights.pairing import Source, drawn, linear_weights, sources
-from blockgraph.weights.safetensors import write
+from blockgraph.weights.safetensors import ENDING, write
 from blockgraph.weights.take import Takes
 from blockgraph.wording import show_value
 
@@ -229,11 +229,17 @@ def save(program: Compiled, params: Mapping[str, Any], path: Path) -> None:
     """Write parameters as one .safetensors file in blockgraph's own names; reloading gives the same bits.
 
     An array with several uses (a tied output, `share: true`) is written once, and the file says as what it is used.
-    Raises InputError (BG301) for parameters that are not the program's, EnvironmentFailure (BG903).
+    Raises InputError (BG301) for parameters that are not the program's, EnvironmentFailure (BG903), also for a name
+    that does not end in .safetensors: reading goes by the ending.
     """
     flat = _flat(program.spec, program.graph)
     ready = _checked(program.spec, flat, params)
-    write(_named(path), ready, ties.notes(program.graph, flat))
+    file = _named(path)
+    if not file.endswith(ENDING):
+        message = f"cannot write {file}: weights are written in one form, in a file that ends in {ENDING}"
+        help = f"name it {os.path.splitext(file)[0]}{ENDING}"
+        raise EnvironmentFailure([Finding("BG903", message, Place(file), help)])
+    write(file, ready, ties.notes(program.graph, flat))
 
 
 def to_checkpoint(program: Compiled, arrays: Mapping[str, Any], like: Path | None = None) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from blockgraph.errors import EnvironmentFailure, Finding, InputError, Place
 from blockgraph.lazy import np
 from blockgraph.records import dataclass
 
+ENDING = ".safetensors"
 MAX_HEADER = 100_000_000
 MAX_AXES = 64
 MAX_SIZE = 2**63

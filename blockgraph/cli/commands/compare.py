@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from blockgraph.cli.arguments import Parser, tolerance
 from blockgraph.cli.runs import Prepared, Unready, add_arguments, prepare
 from blockgraph.cli.terminal import Terminal
+from blockgraph.errors import Finding, Place
 
 if TYPE_CHECKING:
     from blockgraph.compare import Comparison, Difference
@@ -37,7 +39,7 @@ def arguments(parser: Parser) -> None:
 
 
 def main(options: Namespace, terminal: Terminal) -> int:
-    """Compare and report; exit 1 when they differ."""
+    """Compare and report; exit 1 when they differ, or hold what cannot be compared."""
     from blockgraph.compare import compare
 
     try:
@@ -48,7 +50,8 @@ def main(options: Namespace, terminal: Terminal) -> int:
     program = ready.program
     comparison = compare(program.flat, program.tape(ready.inputs, ready.params), reference)
     rtol = TIGHT[options.dtype] if options.rtol is None else options.rtol
-    return _report(comparison, rtol, options, terminal)
+    terminal.findings(found := list(_not_finite(comparison)), ready.one.lines)
+    return _report(comparison, found, rtol, options, terminal)
 
 
 def _reference(options: Namespace, ready: Prepared) -> dict[str, Any]:
@@ -62,22 +65,39 @@ def _reference(options: Namespace, ready: Prepared) -> dict[str, Any]:
     return dict(other.trace(ready.inputs, ready.params))
 
 
-def _report(comparison: Comparison, rtol: float, options: Namespace, terminal: Terminal) -> int:
+def _not_finite(comparison: Comparison) -> Iterator[Finding]:
+    """BG402 for the first value that is not finite; values that are so in both runs count as equal."""
+    one = comparison.not_finite
+    if one is not None:
+        where = "both runs" if one.in_first and one.in_second else f"the {'first' if one.in_first else 'second'} run"
+        message = f"`{one.name}` holds infinity or values that are no numbers in {where}, and no value before it does"
+        help = "what is not finite in the same place of both runs counts as equal, so this comparison shows little"
+        yield Finding("BG402", message, one.place or Place(""), help)
+
+
+def _report(
+    comparison: Comparison, found: Sequence[Finding], rtol: float, options: Namespace, terminal: Terminal
+) -> int:
     first = comparison.first(rtol)
     if not comparison.differences:
         options.usage("the two runs have no named value in common")
     if terminal.format == "json":
-        terminal.document(_document(comparison, first, rtol))
+        terminal.document(_document(comparison, found, first, rtol))
     elif first is None:
         terminal.data(f"no difference in {len(comparison.differences)} values (rtol {rtol:g})\n")
     else:
         terminal.data(_text(comparison, first, rtol, terminal))
-    return 0 if first is None else 1
+    return 0 if first is None and not found else 1
 
 
-def _document(comparison: Comparison, first: Difference | None, rtol: float) -> dict[str, Any]:
+def _document(
+    comparison: Comparison, found: Sequence[Finding], first: Difference | None, rtol: float
+) -> dict[str, Any]:
+    from blockgraph.report import as_data
+
     return {
-        "ok": first is None,
+        "ok": first is None and not found,
+        "findings": as_data(found),
         "rtol": rtol,
         "first": None if first is None else _row(first),
         "differences": [_row(one) for one in comparison.differences if one.beyond(rtol)],

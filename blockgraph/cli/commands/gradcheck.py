@@ -65,10 +65,10 @@ def arguments(parser: Parser) -> None:
 
 def main(options: Namespace, terminal: Terminal) -> int:
     """Check and report; exit 1 when a gradient is off."""
-    from blockgraph.api import Trace
-    from blockgraph.cli.numeric import numeric_findings
+    from blockgraph.cli.numeric import numeric_findings, refuse_not_finite
     from blockgraph.cli.progress import tracked
     from blockgraph.gradcheck import GradientCheck
+    from blockgraph.trace import Trace
 
     if not options.directions and not options.elements:
         options.usage("--directions 0 and --elements 0 leave nothing to check")
@@ -76,8 +76,11 @@ def main(options: Namespace, terminal: Terminal) -> int:
         one, program, inputs, params, changes, findings = _ready(options)
     except Unready as unready:
         return terminal.failed(unready.one.findings, unready.one.lines)
+    refuse_not_finite(program.spec, _by_name(program, inputs), params)
     tape = program.tape(inputs, params)
     numeric = numeric_findings(Trace(program.flat, tape.slots), params)
+    if exit_code(numeric):
+        return terminal.failed([*findings, *numeric], one.lines)
     work = GradientCheck(program.flat, tape, options.seed, options.directions, options.elements)
     rows = list(tracked(work.rows(), len(work.tensors), "gradients", terminal))
     found = [*findings, *numeric, *_judge(rows, options.rtol, program)]
@@ -87,6 +90,10 @@ def main(options: Namespace, terminal: Terminal) -> int:
     else:
         terminal.data(_text(rows, changes, program, options, terminal))
     return exit_code(found)
+
+
+def _by_name(program: Program, inputs: Any) -> dict[str, Any]:
+    return inputs if isinstance(inputs, dict) else {program.graph.inputs[0].name: inputs}
 
 
 def _ready(options: Namespace) -> tuple[Examined, Program, Any, Any, list[Any], Sequence[Finding]]:

@@ -149,9 +149,9 @@ class _Spec:
                 yield self.name, depth, self._reading(program, seed)
 
     def _reading(self, program: Program, seed: int) -> Reading:
-        from blockgraph.api import Trace
         from blockgraph.cli.numeric import numeric_findings
         from blockgraph.probe import measure
+        from blockgraph.trace import Trace
 
         sizes = self._sizes(program)
         drawn, params = program.sample(seed, self.options.dtype, **sizes)

@@ -10,7 +10,7 @@ from blockgraph.cli.runs import Prepared, Unready, add_arguments, prepare
 from blockgraph.cli.terminal import Terminal, exit_code
 
 if TYPE_CHECKING:
-    from blockgraph.api import Trace
+    from blockgraph.trace import Trace
 
 SUMMARY = "run a spec and show each step, its shape and the size of its numbers"
 EXAMPLES = """\
