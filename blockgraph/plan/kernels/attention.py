@@ -168,6 +168,9 @@ def _exponentials(emit: Emit, scores: Any, most: int, sinks: Any, masked: bool) 
 
     A row that sees nothing has zeros, the maximum 0 and the sum 1.
     """
+    shape = (*scores.shape[:-1], 1)
+    if sinks is None:  # heads count only where each has a sink of its own
+        scores = scores.reshape(-1, scores.shape[-1])
     sums, top = emit.room((*scores.shape[:-1], 1)), emit.room((*scores.shape[:-1], 1))
     emit(np.maximum.reduce, scores, -1, None, top, True)
     if sinks is not None:
@@ -184,7 +187,7 @@ def _exponentials(emit: Emit, scores: Any, most: int, sinks: Any, masked: bool) 
         emit(np.add, sums, top, sums)
     elif masked:
         emit(_one_for_none, sums)
-    return top, sums
+    return top.reshape(shape), sums.reshape(shape)
 
 
 def _raise(top: Any) -> None:

@@ -9,7 +9,7 @@ from blockgraph.lazy import np
 from blockgraph.ops.einsum import Einsum, letters_for
 from blockgraph.ops.gather import Lookup
 from blockgraph.ops.matmul import MatMul
-from blockgraph.plan.kernel import FORWARD, Emit, kernel
+from blockgraph.plan.kernel import FORWARD, SMALL, Emit, kernel
 from blockgraph.plan.memory import as_rows
 
 
@@ -19,9 +19,14 @@ def matmul(emit: Emit, op: MatMul, out: Any, left: Any, right: Any) -> None:
     if right.ndim == 2 and left.ndim > 2:
         rows, result = as_rows(left), as_rows(out)
         if rows is not None and result is not None:
-            emit(np.matmul, rows, right, result)
-            return
-    emit(np.matmul, left, right, out)
+            left, out = rows, result
+    emit(np.dot if _is_quicker_by_dot(left, right, out) else np.matmul, left, right, out)
+
+
+def _is_quicker_by_dot(left: Any, right: Any, out: Any) -> bool:
+    """Small matrices, all of them without gaps: `dot` then needs two thirds of the time to begin."""
+    dense = left.flags.forc and right.flags.forc and out.flags.c_contiguous
+    return bool(left.ndim == right.ndim == 2 and out.size <= SMALL and dense)
 
 
 @kernel(Einsum, product=True)
