@@ -53,10 +53,13 @@ def _libraries() -> Iterator[Path]:
 
 @dataclass(slots=True)
 class _Limit:
-    """The calls under way; the first one in sets the number, the last one out restores it."""
+    """The threads with a call under way; the first one in sets the number, the last one out restores it.
+
+    Whatever Ctrl-C left undone the next call of the same thread makes good.
+    """
 
     lock: threading.Lock = field(default_factory=threading.Lock)
-    inside: int = 0
+    inside: set[int] = field(default_factory=set)
     before: int | None = None
 
     def enter(self, threads: int) -> None:
@@ -64,21 +67,23 @@ class _Limit:
         if library is None:
             return
         with self.lock:
-            if not self.inside:
-                found = library.get()
-                self.before = None if found == threads else found
-                if self.before is not None:
-                    library.set(threads)
-            self.inside += 1
+            if self.before is None:
+                self.before = library.get()
+            caller = threading.get_ident()
+            if self.inside <= {caller} and library.get() != threads:
+                library.set(threads)
+            self.inside.add(caller)
 
     def leave(self) -> None:
         library = blas()
         if library is None:
             return
         with self.lock:
-            self.inside -= 1
+            self.inside.discard(threading.get_ident())
             if not self.inside and self.before is not None:
-                library.set(self.before)
+                if library.get() != self.before:
+                    library.set(self.before)
+                self.before = None
 
 
 _LIMIT = _Limit()

@@ -25,35 +25,56 @@ class Team:
         """Start the others; they sleep until there is work."""
         self.size = size
         self.failure: BaseException | None = None
+        self.gone = False
         self._work: Sequence[Work] = ()
         self._met = [0] * size
         self._start = [_closed() for _ in range(size)]
         # Two doors for every ordered pair, used in turn: nobody can be two stages ahead.
         self._doors = [[[_closed() for _ in range(size)] for _ in range(size)] for _ in range(2)]
-        for number in range(1, size):
-            threading.Thread(target=self._wait, args=(number,), daemon=True, name=f"blockgraph-{number}").start()
+        self._threads = [
+            threading.Thread(target=self._wait, args=(number,), daemon=True, name=f"blockgraph-{number}")
+            for number in range(1, size)
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def run(self, work: Sequence[Work]) -> None:
         """Run `work[k]` on thread k, all of the same number of stages. Raises what any of them raises."""
         self._work, self.failure = work, None
-        for door in self._start[1:]:
-            door.release()
-        self._stages(0)
+        try:
+            for door in self._start[1:]:
+                door.release()
+            self._stages(0)
+        except BaseException:  # Ctrl-C between two stages: who would meet this thread must not wait for it
+            self._give_up()
+            raise
         self._work = ()
         if self.failure is not None:
             raise self.failure
 
     def close(self) -> None:
         """Let the threads end."""
-        self._work = ()
+        self.gone = True
         for door in self._start[1:]:
-            door.release()
+            _open(door)
+
+    def _give_up(self) -> None:
+        """Let the threads end wherever they are, and wait until none of them touches an array any more."""
+        while any(thread.is_alive() for thread in self._threads):
+            try:
+                self.close()
+                for door in (door for turn in self._doors for row in turn for door in row):
+                    _open(door)
+                for thread in self._threads:
+                    thread.join()
+            except KeyboardInterrupt:
+                continue
 
     def _wait(self, number: int) -> None:
         np.seterr(all="ignore")  # what is not finite shows in the numbers; the setting is this thread's own
         while True:
             self._start[number].acquire()
-            if not self._work:
+            if self.gone:
                 return
             self._stages(number)
 
@@ -64,22 +85,28 @@ class Team:
                     stage()
                 except BaseException as error:
                     self.failure = error
-            self._meet(number)
+            if not self._meet(number):
+                return
 
-    def _meet(self, number: int) -> None:
-        """Wait until all have come this far."""
+    def _meet(self, number: int) -> bool:
+        """Wait until all have come this far; whether they have, and the team goes on."""
         doors = self._doors[self._met[number] % 2]
         self._met[number] += 1
         others = [other for other in range(self.size) if other != number]
         for other in others:
-            doors[number][other].release()
+            _open(doors[number][other])
         for other in others:
-            while True:
-                try:
-                    doors[other][number].acquire()
-                    break
-                except KeyboardInterrupt as interrupt:  # the others must not be left behind
-                    self.failure = interrupt
+            doors[other][number].acquire()
+            if self.gone:
+                return False
+        return True
+
+
+def _open(door: threading.Lock) -> None:
+    try:
+        door.release()
+    except RuntimeError:  # it is open: the team is given up
+        return
 
 
 def _closed() -> threading.Lock:
@@ -114,7 +141,7 @@ def run_together(work: Sequence[Work]) -> None:
         team.run(work)
     finally:
         with pool.lock:
-            keep = len(pool.idle) < 2
+            keep = not team.gone and len(pool.idle) < 2
             if keep:
                 pool.idle.append(team)
         if not keep:
