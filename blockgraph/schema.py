@@ -196,7 +196,10 @@ class PlacementKeys(_Keys):
     equations: EquationsValue = Field(description="the wiring, written once for every sublayer f")
 
 
-WIRING_KEYS = frozenset({*SublayerKeys.model_fields, "with"} - {"with_"})
+WIRING_KEYS = (
+    "with",
+    *(name for name in SublayerKeys.model_fields if name != "with_"),
+)  # in a fixed order: they are told
 
 
 def key_names(model: type[BaseModel]) -> list[str]:

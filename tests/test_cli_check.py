@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -216,6 +217,23 @@ def test_a_name_of_a_file_may_hold_anything(run: Run, tmp_path: Path) -> None:
     code, out, _ = run("check", path)
     assert code == 0
     assert "{a: 1}\\x1b[2J.yaml: ok\n" in out
+
+
+def test_what_is_told_does_not_depend_on_the_hash_seed(spec: Path) -> None:
+    """A key that is near none lists all that may stand there."""
+    text = "dims: {C: 8}\nblock:\n  norm: rms_norm\n  sublayers: [{kind: attention, heads: 2, dropout: 0.1}]\n"
+    spec.write_text(text)
+    told = {
+        subprocess.run(
+            [sys.executable, "-m", "blockgraph", "check", str(spec)],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        ).stderr
+        for seed in ("0", "1", "2", "3")
+    }
+    assert len(told) == 1
+    assert "unknown key `dropout`" in told.pop()
 
 
 def test_check_loads_no_numpy() -> None:

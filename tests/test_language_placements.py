@@ -377,3 +377,13 @@ def test_the_copy_that_a_group_shares_has_a_name_that_the_file_does_not_use(take
     x, p = program.sample(0)
     h = hand.layer_norm(x, hand.under(p, "norm1"))
     np.testing.assert_allclose(program(x, p), x + h @ p["linear.W"] + h @ p["linear2.W"], rtol=0, atol=1e-13)
+
+
+def test_who_asks_for_no_norm_is_told_which_placement_that_is() -> None:
+    spec = {"dims": DIMS, "block": {"norm": "none", "sublayers": [A]}}
+    assert [finding.help for finding in bg.check(spec).findings if finding.code == "BG023"] == [
+        "to go without norms leave `norm` out and write `placement: none`"
+    ]
+    elsewhere = {"dims": DIMS, "block": {"parts": {"f": "none"}, "equations": "y = f(x)"}}
+    (finding,) = (one for one in bg.check(elsewhere).findings if one.code == "BG023")
+    assert finding.help.startswith("one of attention, ")

@@ -345,7 +345,7 @@ def test_a_file_that_cannot_be_opened_is_a_failure_of_the_environment(tmp_path: 
     (tmp_path / "gpt_neox.yaml").write_text("a: 1")
     with pytest.raises(EnvironmentFailure, match=r"BG901.*no such file\n.*did you mean .*gpt_neox\.yaml"):
         read(tmp_path / "gpt-neox.yaml")
-    with pytest.raises(EnvironmentFailure, match="it is a folder"):
+    with pytest.raises(EnvironmentFailure, match=r'it is a folder\n.*name a file in it.*\*\*.\*\.yaml"'):
         read(tmp_path)
     with pytest.raises(EnvironmentFailure, match="BG901"):
         read("a\x00b")

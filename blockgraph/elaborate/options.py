@@ -57,6 +57,8 @@ def look_up(decl: PartDecl, env: Env) -> Found | None:
         env.report.add("BG024", "`gelu` names two different functions", place, help)
     elif name not in env.report.unknown_names:
         help = f"did you mean `{meant}`?" if meant else _kinds_text(spec)
+        if name == "none" and decl.path[-1:] == ("norm",):
+            help = "to go without norms leave `norm` out and write `placement: none`"
         env.report.add("BG023", f"unknown kind `{name}`", place, help)
         if (
             meant is None or find_kind(meant) is None

@@ -122,6 +122,8 @@ def _cannot_open(name: str, error: Exception) -> Finding:
     reason = reasons.get(type(error), getattr(error, "strerror", None) or str(error))
     guess = near(Path(name).name, _siblings(name)) if isinstance(error, FileNotFoundError) else None
     help = f"did you mean {Path(name).parent / guess}?" if guess else "check the name and the folder"
+    if isinstance(error, IsADirectoryError):
+        help = f'name a file in it; `blockgraph check` takes patterns too: "{Path(name) / "**" / "*.yaml"}"'
     return Finding("BG901", f"cannot open {name}: {reason}", Place(name), help)
 
 
