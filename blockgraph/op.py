@@ -153,7 +153,7 @@ class Op:
 
     `role` is what the op does to a residual stream; `cuts` are operands (by index) without gradient,
     `shape_only` those of which only the shape is read, so that nothing flows from them.
-    `operand_dtypes` says per operand what it must hold ("any" for no matter what); operands past its end hold floats.
+    `operand_dtypes`: what each operand must hold ("any": whatever), floats past its end; `optional_dtypes` by name.
     `factors` are operands (by index, or "all") of which every term of the output has one element as a factor: where
     that is 0, so is the term. `chooses`: elements of the output may have nothing of an operand, by place or by value.
     `activation` ops may stand where a kind of activation is asked for; `function` ops may be called by name.
@@ -168,6 +168,7 @@ class Op:
     shape_only: ClassVar[tuple[int, ...]] = ()
     shape: ClassVar[Pattern | None] = None
     operand_dtypes: ClassVar[tuple[DType | Literal["any"], ...]] = ()
+    optional_dtypes: ClassVar[Mapping[str, DType]] = {}
     factors: ClassVar[tuple[int, ...] | Literal["all"]] = ()
     chooses: ClassVar[bool] = False
     activation: ClassVar[bool] = False

@@ -15,7 +15,7 @@ from blockgraph.explain.code_pages import codes, page
 from blockgraph.explain.function_page import function_text
 from blockgraph.explain.kind_page import kind_text
 from blockgraph.explain.placement_page import placement_text
-from blockgraph.explain.table import columns
+from blockgraph.explain.table import WIDTH, columns, reflowed
 from blockgraph.explain.written_out import expansion
 from blockgraph.facts import prove
 from blockgraph.kind import load_kinds
@@ -33,14 +33,15 @@ STDIN = "<stdin>"
 BETWEEN = "\n" + "-" * 72 + "\n\n"
 
 
-def main_text(topic: str, sets: Mapping[str, Any]) -> tuple[str, tuple[Finding, ...]]:
+def main_text(topic: str, sets: Mapping[str, Any], width: int = WIDTH) -> tuple[str, tuple[Finding, ...]]:
     """The text about a topic and what was found on the way; no text if there was an error.
 
     A topic is a spec if it is `-`, ends like one or is a file; else a word. `sets` rebind a spec's dims and constants.
+    What is said of a word fits into `width` columns; a spec written out is a file and looks the same everywhere.
     """
     if topic == "-" or topic.endswith(ENDINGS) or os.path.isfile(topic):
         return explain_spec(topic, sets)
-    return explain_word(topic)
+    return explain_word(topic, width)
 
 
 def explain_spec(path: str, sets: Mapping[str, Any]) -> tuple[str, tuple[Finding, ...]]:
@@ -68,11 +69,11 @@ def _standard_input() -> Spec:
     return from_document(parse(decode(content, STDIN), STDIN))
 
 
-def explain_word(word: str) -> tuple[str, tuple[Finding, ...]]:
+def explain_word(word: str, width: int = WIDTH) -> tuple[str, tuple[Finding, ...]]:
     """All that goes by a name; a finding with the nearest names if nothing does."""
-    found = [text(word) for title, text in _TEXTS.items() if word in topics()[title]]
+    found = [text(word, width) for title, text in _TEXTS.items() if word in topics()[title]]
     if word.upper() in topics()["codes"]:
-        found = [page(word.upper())]
+        found = [_page(word.upper(), width)]
     return (BETWEEN.join(found), ()) if found else ("", (_unknown(word),))
 
 
@@ -86,17 +87,21 @@ def topics() -> dict[str, tuple[str, ...]]:
     }
 
 
-def topics_text() -> str:
+def topics_text(width: int = WIDTH) -> str:
     """The topics in columns, and how to ask for one."""
-    lines = columns([(f"{title}:", ", ".join(names)) for title, names in topics().items()])
+    lines = columns([(f"{title}:", ", ".join(names)) for title, names in topics().items()], width)
     return "\n".join(["Ask about a spec file, or about one of these words:", "", *lines]) + "\n"
 
 
-_TEXTS: dict[str, Callable[[str], str]] = {
-    "kinds": lambda word: kind_text(load_kinds()[word]),
+def _page(code: str, width: int) -> str:
+    return "\n".join(reflowed(page(code), width)) + "\n"
+
+
+_TEXTS: dict[str, Callable[[str, int], str]] = {
+    "kinds": lambda word, width: kind_text(load_kinds()[word], width),
     "placements": placement_text,
-    "functions": lambda word: function_text(functions()[word]),
-    "codes": page,
+    "functions": lambda word, width: function_text(functions()[word], width),
+    "codes": _page,
 }
 
 

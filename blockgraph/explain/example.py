@@ -7,7 +7,7 @@ from typing import Any
 
 from blockgraph.elaborate import elaborate
 from blockgraph.kind import FIRST_WIDTH, Kind, Marker, markers
-from blockgraph.source.write import to_yaml
+from blockgraph.source.write import WIDTH, to_yaml
 from blockgraph.spec import load
 
 STREAM = ["B", "T", FIRST_WIDTH]
@@ -41,16 +41,16 @@ def _value(name: str, mark: Marker, letters: dict[str, str]) -> Any:
     return mark.choices[0] if mark.choices else 1
 
 
-def example_of(kind: type[Kind]) -> str:
+def example_of(kind: type[Kind], width: int = WIDTH) -> str:
     """A whole spec with one part of this kind, the first that has no findings."""
     if kind.equations is Kind.equations:
-        return _stack_example(kind)
-    examples = list(_examples(kind))
+        return to_yaml(_stack_example(kind), width)
+    examples = [to_yaml(one, width) for one in _examples(kind)]
     return next((text for text in examples if not elaborate(load(text)).findings), examples[0])
 
 
-def _examples(kind: type[Kind]) -> Iterator[str]:
-    """The kind over numbers, then over ids."""
+def _examples(kind: type[Kind]) -> Iterator[dict[str, Any]]:
+    """The kind over numbers, then over ids; over ids alone if it looks at no width."""
     options = needed_options(kind)
     dims = {FIRST_WIDTH: NUMBERS[FIRST_WIDTH]}
     dims |= {value: NUMBERS.get(value, LARGE) for value in options.values() if str(value) in kind.sizes}
@@ -59,9 +59,17 @@ def _examples(kind: type[Kind]) -> Iterator[str]:
     parts = {kind.name: {"kind": kind.name, **options}}
     body = {"parts": parts, "equations": f"y = {kind.name}({', '.join(needed)})\n"}
     inputs = {name: _axes(kind.inputs[name]) for name in needed}
-    yield to_yaml({"dims": dims, "block": body if inputs == {"x": STREAM} else {"inputs": inputs, **body}})
-    ids = {name: {"ids": STREAM[:2], "below": "V"} for name in needed}
-    yield to_yaml({"dims": {"V": LARGE, **dims}, "block": {"inputs": ids, **body}})
+    if kind.widths:
+        yield {"dims": dims, "block": body if inputs == {"x": STREAM} else {"inputs": inputs, **body}}
+    names = ["tokens"] if len(needed) == 1 else needed
+    ids = {name: {"ids": STREAM[:2], "below": "V"} for name in names}
+    body = {**body, "equations": f"y = {kind.name}({', '.join(names)})\n"}
+    yield {"dims": {"V": LARGE, **_used(dims, options)}, "block": {"inputs": ids, **body}}
+
+
+def _used(dims: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    """The dims that the options name."""
+    return {name: number for name, number in dims.items() if name in options.values()}
 
 
 def _axes(text: str) -> list[str]:
@@ -70,8 +78,8 @@ def _axes(text: str) -> list[str]:
     return [*STREAM[: 3 - len(own)], *own] if len(own) < 3 else own
 
 
-def _stack_example(kind: type[Kind]) -> str:
+def _stack_example(kind: type[Kind]) -> dict[str, Any]:
     mixer = {"norm": "layer_norm", "placement": "pre", "sublayers": ["linear"]}
     layers = {"kind": kind.name, "of": "layer_block", "repeat": "N"}
     model = {"parts": {"layers": layers}, "equations": "x = layers(x)\n"}
-    return to_yaml({"dims": {FIRST_WIDTH: 64, "N": 6}, "blocks": {"layer_block": mixer}, "model": model})
+    return {"dims": {FIRST_WIDTH: 64, "N": 6}, "blocks": {"layer_block": mixer}, "model": model}

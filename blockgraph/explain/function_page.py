@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -25,15 +26,18 @@ DTYPES = {"int": "ids", "bool": "true and false", "any": "anything"}
 NOT_TOLD = ("given", "sizes")
 
 
-def function_text(op: type[Op]) -> str:
+def function_text(op: type[Op], width: int = WIDTH) -> str:
     """All there is to know about a function."""
-    lines = [f"{op.name}: a function of the equation language", "", f"  {_short(usage(op))}", "", *docstring(op)]
+    lines = [f"{op.name}: a function of the equation language", ""]
+    lines += [f"  {line}" for line in wrapped(_short(usage(op)), width - 2)]
+    lines += ["", *docstring(op, width)]
     if op.activation:
         lines += ["", "It may stand where a kind asks for an `activation`."]
-    lines += section("Operands", columns(list(_operands(op))))
-    lines += section("Options", columns([("name", "default"), *options] if (options := list(_options(op))) else []))
+    lines += section("Operands", columns(list(_operands(op)), width))
+    options = list(_options(op))
+    lines += section("Options", columns([("name", "default"), *options] if options else [], width))
     lines += section("Shapes", [str(op.shape)] if op.shape is not None else [])
-    lines += _inside(op)
+    lines += _inside(op, width)
     lines += section("Example", [example_of(op)])
     return "\n".join(lines) + "\n"
 
@@ -41,7 +45,7 @@ def function_text(op: type[Op]) -> str:
 def _operands(op: type[Op]) -> Iterator[tuple[str, str]]:
     signature = signature_of(op)
     for index, name in enumerate(signature.operands):
-        dtype = op.operand_dtypes[index] if index < len(op.operand_dtypes) else "float"
+        dtype = op.operand_dtypes[index] if index < len(op.operand_dtypes) else op.optional_dtypes.get(name, "float")
         words = [DTYPES.get(dtype, "numbers")]
         words += ["may be left out"] if name in signature.optional else []
         words += ["any number of values"] if name == signature.variadic else []
@@ -68,7 +72,7 @@ def _short(text: str) -> str:
     return re.sub(r"(\de-)0(\d)", r"\1\2", text)
 
 
-def _inside(op: type[Op]) -> list[str]:
+def _inside(op: type[Op], width: int) -> list[str]:
     """The equations of the expansion, if there is one that can be written."""
     if op.expand is Op.expand:
         return []
@@ -80,8 +84,9 @@ def _inside(op: type[Op]) -> list[str]:
         return []
     shapes, equations = found
     given = "".join(f", {name} {_shown(value)}" for name, value in needed.items())
-    lines = [part for line in equations for part in wrapped(_short(line), WIDTH - 2)]
-    return section(f"The same in simpler functions, for {shapes}{given}", lines)
+    lines = [part for line in equations for part in wrapped(_short(line), width - 2)]
+    *title, last = textwrap.wrap(f"The same in simpler functions, for {shapes}{given}", width - 1)
+    return ["", *title, *section(last, lines)[1:]]
 
 
 def _is_needed(field: Any) -> bool:
@@ -117,5 +122,8 @@ def _targets(call: str, op: type[Op]) -> str:
     cut = re.search(r"\[([^\]]*,[^\]]*)\]\)$", call)
     if op.name == "split" and cut is not None:
         return ", ".join(f"y{i + 1}" for i in range(cut[1].count(",") + 1))
+    named = re.match(r"(\w+(?:, \w+)+) = ", op.__doc__ or "")
+    if named is not None:
+        return named[1]
     count = len(op.shape.outputs) if op.shape is not None else 1
     return "y" if count == 1 else ", ".join(f"y{i + 1}" for i in range(count))

@@ -10,27 +10,31 @@ from pydantic import BaseModel, ValidationError
 from blockgraph.dims import Dim
 from blockgraph.explain.defaults import value_text
 from blockgraph.explain.example import example_of, letters_by_option, needed_options
-from blockgraph.explain.table import columns, docstring, fenced, section
+from blockgraph.explain.table import WIDTH, columns, docstring, fenced, section
+from blockgraph.explain.written_out import wrapped
 from blockgraph.kind import Kind, Own, markers
 
 READS = {"real": "number", "flag": "true or false", "use": "a kind", "group": "mapping"}
 HEADINGS = ("name", "value", "default", "meaning")
 
 
-def kind_text(kind: type[Kind]) -> str:
+def kind_text(kind: type[Kind], width: int = WIDTH) -> str:
     """All there is to know about a kind."""
-    lines = [f"{kind.name}: a kind", "", *docstring(kind)]
+    lines = [f"{kind.name}: a kind", "", *docstring(kind, width)]
     if kind.equations is Kind.equations:
-        lines += section("Options", columns([HEADINGS, *_options(kind)]))
+        lines += section("Options", columns([HEADINGS, *_options(kind)], width))
     else:
         opened = _opened(kind)
-        lines += section("Inputs", columns(list(_inputs(kind))))
-        lines += section("Options", columns([HEADINGS, *_options(kind)]))
-        lines += section("Letters below", columns(list(_letters(kind))))
-        lines += section("Parameters, in the order they are drawn", columns(list(_parameters(kind, opened))))
-        lines += section("Parts inside", columns(list(_parts(opened))))
-        lines += section("Equations, with the defaults", fenced(opened.equations(frozenset())))
-    lines += section("Example", fenced(example_of(kind)))
+        lines += section("Inputs", columns(list(_inputs(kind)), width))
+        lines += section("Options", columns([HEADINGS, *_options(kind)], width))
+        lines += section("Letters below", columns(list(_letters(kind)), width))
+        lines += section("Parameters, in the order they are drawn", columns(list(_parameters(kind, opened)), width))
+        lines += section("Parts inside", columns(list(_parts(opened)), width))
+        lines += section(
+            "Equations, with the defaults",
+            [part for line in fenced(opened.equations(frozenset())) for part in wrapped(line, width - 2)],
+        )
+    lines += section("Example", fenced(example_of(kind, width - 2)))
     return "\n".join(lines) + "\n"
 
 
@@ -117,7 +121,7 @@ def _letters(kind: type[Kind]) -> Iterator[tuple[str, str]]:
     for name, axes in kind.inputs.items():
         width = axes.split()[-1]
         if width not in ("...", *kind.sizes):
-            yield width, f"the width of `{name}`"
+            yield width, f"the {'width' if width in kind.widths else 'last axis'} of `{name}`"
 
 
 def _parameters(kind: type[Kind], opened: Kind) -> Iterator[tuple[str, str, str, str]]:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from blockgraph.explain.table import fenced, section
+from blockgraph.explain.table import WIDTH, fenced, section, wrapped_words
+from blockgraph.explain.written_out import wrapped
 from blockgraph.placement import NAMED, PLACES, Group, Member, wire
 
 LAW = "x = after( skip_scale * s + sum_i branch_scale_i * output_i( f_i( input_i(s) ) ) )"
 WHERE = {"input": "before the sublayer", "output": "behind the sublayer", "after": "behind the sum with the skip path"}
 
 
-def placement_text(name: str) -> str:
+def placement_text(name: str, width: int = WIDTH) -> str:
     """One of the named placements with the equations of two sublayers, and of two side by side."""
     places = NAMED[name]
     listed = [f"{place}: {WHERE[place]}" for place in PLACES if place in places]
     pair = (_member("f", 1, name), _member("g", 2, name))
     lines = [f"{name}: a placement, for the key `placement` of a block or a sublayer"]
-    lines += ["", "It follows the law", f"  {LAW}"]
-    lines += ["where s is the stream; `residual: normed` makes it the normalised copy, `residual: none` leaves it out."]
+    lines += ["", "It follows the law", *(f"  {line}" for line in wrapped(LAW, width - 2))]
+    words = "where s is the stream; `residual: normed` makes it the normalised copy, `residual: none` leaves it out."
+    lines += wrapped_words(words, width)
     lines += section("Its norms", listed or ["none"])
     lines += section("Sublayers f and g, one after the other", [wire(_group((one,))) for one in pair])
     lines += section("Sublayers f and g, in parallel", fenced(wire(_group(pair))))

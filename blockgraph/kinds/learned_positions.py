@@ -10,7 +10,7 @@ from blockgraph.kind import Count, Kind, Own, Size
 
 
 class LearnedPositions(Kind):
-    """table[offset : T + offset], (1, T, C), for an input (B, T) that tells T
+    """table[offset : T + offset], (1, T, C), for ids (B, T): their last axis tells T
 
     The table has `length + offset` rows, so sequences run up to `length`.
     Source: Gehring et al. 2017, arXiv:1705.03122, sec. 3.1.

@@ -10,7 +10,7 @@ from blockgraph.kind import Kind, Own, Size, word
 
 
 class RelativeBias(Kind):
-    """table[bucket(j - i)] as a bias on scores, (1, H, T, T), for an input (B, T) that tells T
+    """table[bucket(j - i)] as a bias on scores, (1, H, T, T), for ids (B, T) or values (B, T, C)
 
     Half of the buckets hold one distance each, the others grow with its logarithm up to `distance`. Give the result
     to attention as `score_bias`; one such part may serve all layers.

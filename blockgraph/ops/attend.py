@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from types import MappingProxyType
 from typing import Any, final
 
 from blockgraph.dims import Dim, Shape
@@ -13,7 +14,6 @@ from blockgraph.op import (
     Builder,
     Cost,
     Count,
-    DType,
     Misfit,
     Move,
     Need,
@@ -58,6 +58,7 @@ class Attend(Op, name="attend"):
     """
 
     signature = "q, k, v, keep=, score_bias=, sinks="
+    optional_dtypes = MappingProxyType({"keep": "bool"})
     opens = True
     mask: str = "full"
     window: Size | None = None
@@ -90,7 +91,7 @@ class Attend(Op, name="attend"):
     def check_dtypes(self, types: tuple[Type, ...]) -> None:
         """`keep` holds booleans, all else numbers."""
         for index, (name, given) in enumerate(zip(self.names(), types, strict=True)):
-            wanted: DType = "bool" if name == "keep" else "float"
+            wanted = self.optional_dtypes.get(name, "float")
             if given.dtype != wanted:
                 words = {"float": "numbers", "int": "ids", "bool": "true and false"}
                 message = f"`{name}` of `attend` takes {words[wanted]}, not {words[given.dtype]}"

@@ -34,8 +34,8 @@ def to_json(data: Any) -> str:
     return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
 
 
-def to_yaml(data: Any) -> str:
-    """Plain data as YAML: small lists and mappings in one line, text of several lines as a block.
+def to_yaml(data: Any, width: int = WIDTH) -> str:
+    """Plain data as YAML: small lists and mappings in one line of `width`, text of several lines as a block.
 
     Raises SpecError for what a spec cannot hold.
     """
@@ -47,7 +47,7 @@ def to_yaml(data: Any) -> str:
     todo = _entries(data, "", 0)
     while todo:
         lead, column, value = todo.pop()
-        if _fits(value, len(lead)):
+        if _fits(value, len(lead), width):
             lines.append(f"{lead} {_flow(value)}")
         elif isinstance(value, str):
             lines.append(f"{lead} {_block(value, column)}")
@@ -130,7 +130,7 @@ def _entries(value: Any, first: str, column: int) -> list[tuple[str, int, Any]]:
     return found[::-1]
 
 
-def _fits(value: Any, column: int) -> bool:
+def _fits(value: Any, column: int, width: int) -> bool:
     """Whether a value is written in the line of its key: a scalar, or a small collection of small ones."""
     if isinstance(value, str):
         return not _is_block(value)
@@ -140,10 +140,10 @@ def _fits(value: Any, column: int) -> bool:
     if not isinstance(value, dict) and any(isinstance(child, dict) and child for child in children):
         return False
     grandchildren = [x for child in children for x in _children(child)]
-    small = len(children) + len(grandchildren) <= WIDTH
+    small = len(children) + len(grandchildren) <= width
     flat = small and not any(_children(x) for x in grandchildren)
     texts = [x for x in (*children, *grandchildren) if isinstance(x, str)]
-    return flat and not any(_is_block(x) for x in texts) and column + 1 + len(_flow(value)) <= WIDTH
+    return flat and not any(_is_block(x) for x in texts) and column + 1 + len(_flow(value)) <= width
 
 
 def _children(value: Any) -> list[Any]:

@@ -36,20 +36,22 @@ def main(options: Namespace, terminal: Terminal) -> int:
     from blockgraph.errors import BlockgraphError
     from blockgraph.explain import main_text, topics_text
     from blockgraph.explain.code_pages import codes_table
+    from blockgraph.explain.table import WIDTH
     from blockgraph.report import as_data
 
     if options.codes and options.topics:
         options.usage("--codes is about all codes; leave it out, or the topics")
     if options.fingerprint:
         return _fingerprints(options, terminal)
+    width = min(terminal.width, WIDTH)
     if not options.topics:
-        text = codes_table() if options.codes else topics_text()
+        text = codes_table() if options.codes else topics_text(width)
         terminal.document({"ok": True, "text": text}) if terminal.format == "json" else terminal.data(text)
         return 0
     entries, codes, printed = [], [0], False
     for topic in options.topics:
         try:
-            text, findings = main_text(topic, values(options.set))
+            text, findings = main_text(topic, values(options.set), width)
         except BlockgraphError as error:
             text, findings = "", error.findings
         codes.append(exit_code(findings))
