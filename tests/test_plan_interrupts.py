@@ -61,12 +61,13 @@ def sums() -> list[float]:
     return list(totals)
 
 
-def test_after_an_interrupt_at_any_line_a_team_is_whole_or_gone() -> None:
+def test_after_an_interrupt_at_any_line_a_team_is_whole_or_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(team, "_POOLS", {})
     line, threads = 1, threading.active_count()
     sums()
     while interrupted(sums, line):
         found: list[list[float]] = []
-        other = threading.Thread(target=lambda found=found: found.append(sums()), daemon=True) 
+        other = threading.Thread(target=lambda found=found: found.append(sums()), daemon=True)
         other.start()
         other.join(20)
         assert found == [[6.0, 6.0, 6.0]], f"interrupted at line {line}"

@@ -35,8 +35,12 @@ class Team:
             threading.Thread(target=self._wait, args=(number,), daemon=True, name=f"blockgraph-{number}")
             for number in range(1, size)
         ]
-        for thread in self._threads:
-            thread.start()
+        try:
+            for thread in self._threads:
+                thread.start()
+        except BaseException:
+            self.close()
+            raise
 
     def run(self, work: Sequence[Work]) -> None:
         """Run `work[k]` on thread k, all of the same number of stages. Raises what any of them raises."""
