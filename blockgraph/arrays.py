@@ -144,11 +144,8 @@ def _wrong_dtype(port: Port, array: Any, wanted: str, place: Place) -> list[Find
     words = {"float": "numbers", "int": "whole numbers", "bool": "true and false"}
     if array.dtype.kind in kinds[wanted]:
         return []
-    return [
-        Finding(
-            "BG302", f"the input `{port.name}` holds {words[wanted]}, and the array is of type {array.dtype}", place
-        )
-    ]
+    message = f"the input `{port.name}` holds {words[wanted]}, and the array is of type {array.dtype}"
+    return [Finding("BG302", message, place, f"if that is what its numbers mean, give `array.astype({wanted})`")]
 
 
 def _misfit(port: Port, array: Any, shape: tuple[Dim, ...], numbers: dict[str, int], place: Place) -> list[Finding]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -123,10 +123,16 @@ def word(*choices: str, off: bool = False) -> Any:
     return Annotated[Any, BeforeValidator(_word), Marker("word", choices, off), WithJsonSchema(schema)]
 
 
-def _group(value: object) -> object:
-    if isinstance(value, dict) or value == "none":
-        return value
-    raise refuse("a mapping", value)
+def _group(model: type[BaseModel]) -> Callable[[object], object]:
+    """What checks an option that is a mapping with keys of its own."""
+
+    def check(value: object) -> object:
+        if isinstance(value, dict) or value == "none":
+            return value
+        keys = ", ".join(f"{key}: ..." for key in model.model_fields)
+        raise refuse("a mapping", value, f"write `{{{keys}}}`, or some of these; `none` switches it off")
+
+    return check
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +147,7 @@ class _GroupSchema:
 
 def group(model: type[BaseModel]) -> Any:
     """The type of an option that is a mapping with keys of its own; `none` switches it off."""
-    return Annotated[Any, BeforeValidator(_group), Marker("group", model=model), _GroupSchema(model)]
+    return Annotated[Any, BeforeValidator(_group(model)), Marker("group", model=model), _GroupSchema(model)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def _equations(value: object) -> object:
 
 def _list(value: object) -> object:
     if not isinstance(value, list) or not value:
-        raise refuse("a list", value)
+        raise refuse("a list", value, "write `[one, two]`, or each on a line of its own after `- `")
     return value
 
 
@@ -196,10 +196,8 @@ class PlacementKeys(_Keys):
     equations: EquationsValue = Field(description="the wiring, written once for every sublayer f")
 
 
-WIRING_KEYS = (
-    "with",
-    *(name for name in SublayerKeys.model_fields if name != "with_"),
-)  # in a fixed order: they are told
+# In a fixed order, because they are told.
+WIRING_KEYS = ("with", *(name for name in SublayerKeys.model_fields if name != "with_"))
 
 
 def key_names(model: type[BaseModel]) -> list[str]:

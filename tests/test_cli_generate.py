@@ -154,7 +154,11 @@ def test_without_the_package_text_is_refused_with_what_to_install(
 
 
 REFUSED = {
-    "numbers that are no ids": ([[0.5, 1.0]], "BG302", "holds whole numbers"),
+    "numbers that are no ids": (
+        [[0.5, 1.0]],
+        "BG302",
+        "float64 help: if that is what its numbers mean, give `array.astype(int)`",
+    ),
     "ids out of range": ([[1, 99]], "BG303", "`tokens` holds 99 at [0, 0]"),
     "a prompt longer than the positions": ([[1] * 20], "BG109", "T = 25 exceeds L = 16"),
     "more tokens than positions": ([[1] * 12], "BG109", "T = 17 exceeds L = 16"),

@@ -260,3 +260,8 @@ def test_names_of_pages_are_apart_whatever_the_file_system_thinks_of_capitals() 
         ("", "_.html"),
         ("", "y" * 80 + ".html"),
     ]
+
+
+def test_one_page_is_one_page(run: Run) -> None:
+    code, out, err = run("gallery", str(ROOT / "specs" / "pre_norm.yaml"), "-o", "out")
+    assert (code, out + err) == (0, f"wrote {Path('out', 'index.html')} and 1 page\n")

@@ -363,3 +363,22 @@ def test_a_misfit_of_a_block_without_inputs_says_how_to_take_any_width() -> None
     (finding,) = bg.check(spec).findings
     assert finding.code == "BG104"
     assert "declare `inputs: {x: [B, T, F]}` in `act`" in finding.help
+
+
+WRONG_FORMS: dict[str, tuple[dict[str, Any], str]] = {
+    "a word for a group of options": (
+        {"sublayers": [{"kind": "attention", "heads": "H", "rotary": True}], "placement": "none"},
+        "write `{style: ..., theta: ..., width: ...}`, or some of these; `none` switches it off",
+    ),
+    "a mapping for a list": (
+        {"sublayers": {"attention": {"heads": "H"}}, "placement": "none"},
+        "write `[one, two]`, or each on a line of its own after `- `",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_FORMS)
+def test_a_value_of_the_wrong_form_is_told_the_right_one(name: str) -> None:
+    block, help = WRONG_FORMS[name]
+    found = bg.check({"dims": DIMS, "block": block}).findings
+    assert [finding.help for finding in found if finding.code == "BG022"] == [help]

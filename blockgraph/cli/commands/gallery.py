@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from blockgraph.cli.arguments import Parser
 from blockgraph.cli.terminal import Terminal
+from blockgraph.wording import counted
 
 if TYPE_CHECKING:
     from blockgraph.errors import Finding
@@ -53,7 +54,7 @@ def main(options: Namespace, terminal: Terminal) -> int:
         written.append(os.path.join(options.output, file))
         write_file(written[-1], partial(_fill, text), options.force)
     terminal.findings(faults)
-    terminal.words(f"wrote {terminal.console.shown(written[0])} and {len(written) - 1} pages\n")
+    terminal.words(f"wrote {terminal.console.shown(written[0])} and {counted(len(written) - 1, 'page')}\n")
     return end(terminal, [*findings, *faults], written)
 
 
