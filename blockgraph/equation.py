@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import keyword
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from blockgraph.scan import (
@@ -64,6 +64,7 @@ __all__ = [
     "children", "depth_of", "parse_equations", "parse_expression", "unparse", "walk",
 ]  # fmt: skip
 
+MAX_EQUATIONS = 50_000
 _TARGETS = re.compile(r"([A-Za-z_]\w*(?:[ \t]*,[ \t]*[A-Za-z_]\w*)*)[ \t]*(\*\*|[-+*/@])?=(?!=)[ \t\r]*", re.ASCII)
 _WORD = re.compile(r"\"[^\"]*\"|'[^']*'|(?<!\w)[A-Za-z_]\w*", re.ASCII)
 _BINARY: dict[type, str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**", ast.MatMult: "@"}
@@ -75,17 +76,33 @@ def parse_equations(text: str) -> Parsed:
     """Read a block of equations, one a line; brackets may continue one over several lines, `#` begins a comment.
 
     Offsets are into `text`. Nothing is raised: whatever is wrong is among the refusals. `4C` is read as `4*C` and
-    `x += e` as `x = x + e` beside their refusals; the value of any other refused equation is `Unread`.
+    `x += e` as `x = x + e` beside their refusals; the value of any other refused equation is `Unread`. More than
+    MAX_EQUATIONS are not read at all: their names are then those of one such value.
     """
     layout = lay_out(text)
     equations: list[Equation] = []
     refusals: list[Refusal] = []
-    for start, end in layout.lines():
+    stretches = list(layout.lines())
+    if len(stretches) > MAX_EQUATIONS:
+        return _too_many(layout, stretches)
+    for start, end in stretches:
         equation, wrong = _read_equation(layout, start, end, text)
         refusals += wrong
         if equation:
             equations.append(equation)
     return Parsed(tuple(equations), tuple(refusals))
+
+
+def _too_many(layout: Layout, stretches: Sequence[tuple[int, int]]) -> Parsed:
+    """The last equation with all names in it, and the first one that is too many."""
+    start, end = stretches[-1]
+    head = _TARGETS.match(layout.code[start:end][:MAX_LENGTH])
+    targets = _read_targets(head, start)[0] if head else ()
+    names = tuple(Name(0, 0, word) for word in dict.fromkeys(_WORD.findall(layout.code)) if word.isidentifier())
+    message = f"a module has at most {MAX_EQUATIONS:,} equations, and these are {len(stretches):,}"
+    refusal = Refusal(*stretches[MAX_EQUATIONS], message, "repeat a block with a stack instead", "BG018")
+    whole = Equation(targets, Unread(start, end, names), start, end, layout.code[start:end])
+    return Parsed((whole,) if targets else (), (refusal,))
 
 
 def parse_expression(text: str) -> tuple[Expr | None, tuple[Refusal, ...]]:

@@ -8,7 +8,7 @@ from dataclasses import field, replace
 from functools import partial
 from typing import Any
 
-from blockgraph.equation import parse_equations, parse_expression
+from blockgraph.equation import MAX_EQUATIONS, parse_equations, parse_expression
 from blockgraph.errors import Place, Related, SpecPath, near
 from blockgraph.module import InputDecl, Line, ParamDecl, PartDecl, Report, SizeText
 from blockgraph.op import DType
@@ -170,6 +170,11 @@ def read_equations(value: Any, path: SpecPath, document: Document, report: Repor
     """The equations of a text block or a list of texts, with their places."""
     if isinstance(value, str):
         return _read_text(value, path, document, report)
+    if len(value) > MAX_EQUATIONS:
+        parsed, where = parse_equations("\n".join(map(str, value))), (*path, MAX_EQUATIONS)
+        if [one.code for one in parsed.refusals] == ["BG018"]:
+            report.add("BG018", parsed.refusals[0].message, document.value(where), parsed.refusals[0].help)
+            return [Line(equation, partial(document.within, where), where) for equation in parsed.equations]
     lines: list[Line] = []
     for index, item in enumerate(value):
         where = (*path, index)

@@ -180,7 +180,8 @@ class Equation:
 class Refusal:
     """Something wrong in the text: where (`end` exclusive), what, and what to write instead.
 
-    BG010 not in the language, BG011 missing `*`, BG012 `+=`, BG013 name, BG014 too long, BG015 too deep, BG016 syntax.
+    BG010 not in the language, BG011 missing `*`, BG012 `+=`, BG013 name, BG014 too long, BG015 too deep, BG016 syntax,
+    BG018 too many.
     """
 
     start: int
