@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from blockgraph.collector import paused
@@ -19,6 +20,7 @@ from blockgraph.suppress import suppressed
 
 if TYPE_CHECKING:
     from blockgraph.build import Built
+    from blockgraph.facts import Proofs
 
     Source = Spec | Built | str | os.PathLike[str] | Mapping[str, Any]
 
@@ -56,6 +58,20 @@ def check(source: Source, **values: Any) -> Checked:
             hints = lint(result.graph, None if failed else spec, result.others, not result.lost)
             findings = in_file_order((*findings, *hints))
         return Checked(spec, result.graph, suppressed(spec.document, findings))
+
+
+def proofs(checked: Checked) -> Proofs:
+    """What is proved of a spec without errors: of the main module, and of each further block of the file by itself."""
+    from blockgraph.facts import prove
+
+    assert checked.graph is not None, "what has errors has no proofs"
+    found, spec = prove(checked.graph), checked.spec
+    blocks = dict(found.blocks)
+    for name in spec.modules:
+        if name != spec.main and name not in blocks:
+            graph = elaborate(replace(spec, main=name)).graph
+            blocks |= {} if graph is None else {name: replace(prove(graph), blocks={})}
+    return replace(found, blocks=blocks)
 
 
 def _of_checkpoint(spec: Spec, result: Elaborated) -> tuple[Finding, ...]:

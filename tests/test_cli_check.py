@@ -286,3 +286,18 @@ def test_bodies_that_take_turns_without_a_number_of_layers_have_no_count() -> No
     graph = bg.check(NESTED.replace("N: 5", "N: ")).graph
     assert graph is not None
     assert count_parameters(graph) is None
+
+
+def test_a_block_that_is_called_without_a_stack_has_its_own_proofs(run: Run, tmp_path: Path) -> None:
+    text = "dims: {C: 8, H: 2}\nblocks:\n"
+    for name, mask, placement in (("first", "causal", "pre"), ("second", "full", "post")):
+        text += f"  {name}:\n    norm: layer_norm\n    placement: {placement}\n"
+        text += f"    sublayers: [{{kind: attention, heads: H, mask: {mask}}}]\n"
+    (tmp_path / "s.yaml").write_text(text + "model: {parts: {a: first, b: second}, equations: y = b(a(x))}\n")
+    code, out, _ = run("check", tmp_path / "s.yaml", "--format", "json")
+    blocks = json.loads(out)["specs"][0]["proofs"]["blocks"]
+    assert code == 0
+    assert {name: (one["causal"], one["highway"]) for name, one in blocks.items()} == {
+        "first": ("proved", {"clean": True, "on_path": []}),
+        "second": ("refuted", {"clean": False, "on_path": ["norm1"]}),
+    }

@@ -195,8 +195,8 @@ def _parameters(graph: Graph) -> str:
 
 def _entry(one: Examined) -> dict[str, Any]:
     """What JSON says about one spec."""
+    from blockgraph.checking import proofs
     from blockgraph.cost.parameters import number_of_parameters
-    from blockgraph.facts import prove
     from blockgraph.report import as_data
 
     graph = one.checked.graph if one.checked is not None else None
@@ -207,5 +207,5 @@ def _entry(one: Examined) -> dict[str, Any]:
         "outputs": _shapes(graph, graph.outputs) if graph else {},
         "conditions": [condition.text for condition in graph.conditions] if graph else [],
         "parameters": number_of_parameters(graph) if graph and one.ok else None,
-        "proofs": prove(graph).as_data() if graph and one.ok else None,
+        "proofs": proofs(one.checked).as_data() if one.checked and graph and one.ok else None,
     }
