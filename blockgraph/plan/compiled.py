@@ -101,7 +101,7 @@ def plan_of(graph: Graph, request: Request) -> Plan:
     layout = Layouter(steps, aliases, stages, request.kept, pause if request.often else len(stages)).run()
     known = Known(steps, aliases, layout)
     effort = _effort(steps)
-    size = request.threads if _pays(effort, stages) else 1
+    size = request.threads if _pays(effort, stages[:pause]) else 1
     per_stage = [shared_out(stage, known, size) for stage in stages]
     work = [[segments[thread] for segments in per_stage] for thread in range(size)]
     offsets, shared = place(layout.lives)
