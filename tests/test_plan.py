@@ -217,3 +217,11 @@ def test_the_number_of_threads_is_the_environments(monkeypatch: pytest.MonkeyPat
     assert (thread_count(), thread_count(5)) == (3, 5)
     monkeypatch.setenv("BLOCKGRAPH_THREADS", "none")
     assert thread_count() >= 1
+
+
+def test_a_number_of_threads_beyond_all_reason_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    from blockgraph.plan.planner import MAX_THREADS, thread_count
+
+    monkeypatch.setenv("BLOCKGRAPH_THREADS", "99999")
+    assert thread_count() == thread_count(5000) == MAX_THREADS
+    assert thread_count(-1) == 1

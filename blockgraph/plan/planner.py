@@ -20,6 +20,8 @@ from blockgraph.records import dataclass
 THREADS = "BLOCKGRAPH_THREADS"
 MAX_PLANS = 8
 MAX_IDLE = 2
+MAX_THREADS = 64
+"""More than that would only wait for one another: each pair of threads has doors of its own."""
 
 
 @dataclass(slots=True)
@@ -204,7 +206,7 @@ def thread_count(threads: int | None = None) -> int:
     if threads is None:
         told = os.environ.get(THREADS, "")
         threads = int(told) if told.isascii() and told.isdigit() and int(told) else _cores()
-    return max(1, threads)
+    return min(max(1, threads), MAX_THREADS)
 
 
 def _cores() -> int:
