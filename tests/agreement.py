@@ -1,4 +1,5 @@
-"""The execution plan held against the plain interpreter: the same specs, the same arrays, every named value.
+"""The execution plan held against the plain interpreter: the same specs, the same arrays, every named value,
+and all gradients.
 
 `python -m tests.agreement 500` compares that many specs made at random; it prints the figures.
 """
@@ -57,14 +58,47 @@ def fault(expected: Mapping[str, Any], found: Mapping[str, Any], dtype: str) -> 
     return ""
 
 
+def with_plan(program: bg.Program, plan: bool, threads: int = 1) -> bg.Program:
+    return bg.Program(program.spec, program.graph, program.findings, plan, threads)
+
+
 def compare(program: bg.Program, x: Any, params: Mapping[str, Any], dtype: str, threads: int = 1) -> str:
     """Hold results and trace of a program against the interpreter; what differs, or nothing."""
-    plain = bg.Program(program.spec, program.graph, program.findings, plan=False)
-    planned = bg.Program(program.spec, program.graph, program.findings, threads=threads)
+    plain, planned = with_plan(program, False), with_plan(program, True, threads)
     expected = plain.trace(x, params)
     outputs = planned(x, params)
     by_name = outputs if isinstance(outputs, Mapping) else {program.graph.outputs[0].name: outputs}
     return fault(expected.outputs, by_name, dtype) or fault(expected, planned.trace(x, params), dtype)
+
+
+def differences(program: bg.Program, x: Any, params: dict[str, Any], threads: int = 1) -> list[str]:
+    """Names of gradients and outputs that differ by more than rounding, relative to the largest."""
+    bound = BOUNDS[next(iter(params.values()), np.zeros(0)).dtype.name]
+    found, wanted = (everything(with_plan(program, plan, threads), x, params) for plan in (True, False))
+    assert found.keys() == wanted.keys()
+    scale = max((float(np.abs(one).max(initial=0)) for one in wanted.values()), default=1.0)
+    wrong = []
+    for name, array in wanted.items():
+        ours = found[name]
+        if (
+            ours.shape != array.shape
+            or ours.dtype != array.dtype
+            or not np.abs(ours - array).max(initial=0) <= bound * scale
+        ):
+            wrong.append(name)
+    return wrong
+
+
+def everything(program: bg.Program, x: Any, params: dict[str, Any]) -> dict[str, Any]:
+    """Outputs, and gradients of inputs, parameters and named values."""
+    out, back = program.vjp(x, params, named=True)
+    outputs = out if isinstance(out, dict) else {"out": out}
+    rng = np.random.default_rng(7)
+    dys = {name: rng.standard_normal(y.shape).astype(y.dtype) for name, y in outputs.items() if y.dtype.kind == "f"}
+    result = back(dys if isinstance(out, dict) else dys["out"])
+    dx = result.dx if isinstance(result.dx, dict) else {"x": result.dx}
+    found = {f"output {name}": y for name, y in outputs.items()} | {f"d{name}": one for name, one in dx.items()}
+    return {**found, **result.dparams, **{f"value {name}": one for name, one in result.dvalues.items()}}
 
 
 def main(count: int) -> int:
@@ -76,7 +110,8 @@ def main(count: int) -> int:
         program = bg.compile(made.text, **sizes(rng))
         for dtype in BOUNDS:
             x, params = program.sample(number, dtype, B=rng.randint(1, 3), T=rng.choice((1, 2, 5, 9, 33)))
-            found = compare(program, x, stirred(params), dtype, rng.choice((1, 2)))
+            params, threads = stirred(params), rng.choice((1, 2))
+            found = compare(program, x, params, dtype, threads) or ", ".join(differences(program, x, params, threads))
             if found:
                 wrong += 1
                 print(f"{number} {dtype}: {found}\n{made.text}")

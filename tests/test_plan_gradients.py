@@ -13,6 +13,7 @@ import pytest
 
 import blockgraph as bg
 from blockgraph.plan import compiled
+from tests.agreement import differences, with_plan
 from tests.made import sizes, spec
 from tests.small_specs import FILES, NAMES, small, stirred_run
 
@@ -22,40 +23,6 @@ def team(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads of our own however little there is to do."""
     monkeypatch.setattr(compiled, "MIN_FLOPS", 0)
     monkeypatch.setattr(compiled, "MIN_ROWS", 0)
-
-
-def with_plan(program: bg.Program, plan: bool, threads: int = 1) -> bg.Program:
-    return bg.Program(program.spec, program.graph, program.findings, plan, threads)
-
-
-def differences(program: bg.Program, x: Any, params: dict[str, Any], threads: int = 1) -> list[str]:
-    """Names of gradients and outputs that differ by more than rounding, relative to the largest."""
-    tolerance = 1e-12 if next(iter(params.values()), np.zeros(0)).dtype == np.float64 else 1e-5
-    found, wanted = (everything(with_plan(program, plan, threads), x, params) for plan in (True, False))
-    assert found.keys() == wanted.keys()
-    scale = max((float(np.abs(one).max(initial=0)) for one in wanted.values()), default=1.0)
-    wrong = []
-    for name, array in wanted.items():
-        ours = found[name]
-        if (
-            ours.shape != array.shape
-            or ours.dtype != array.dtype
-            or not np.abs(ours - array).max(initial=0) <= (tolerance * scale)
-        ):
-            wrong.append(name)
-    return wrong
-
-
-def everything(program: bg.Program, x: Any, params: dict[str, Any]) -> dict[str, Any]:
-    """Outputs, and gradients of inputs, parameters and named values."""
-    out, back = program.vjp(x, params, named=True)
-    outputs = out if isinstance(out, dict) else {"out": out}
-    rng = np.random.default_rng(7)
-    dys = {name: rng.standard_normal(y.shape).astype(y.dtype) for name, y in outputs.items() if y.dtype.kind == "f"}
-    result = back(dys if isinstance(out, dict) else dys["out"])
-    dx = result.dx if isinstance(result.dx, dict) else {"x": result.dx}
-    found = {f"output {name}": y for name, y in outputs.items()} | {f"d{name}": one for name, one in dx.items()}
-    return {**found, **result.dparams, **{f"value {name}": one for name, one in result.dvalues.items()}}
 
 
 @pytest.mark.parametrize("path", FILES, ids=NAMES)

@@ -31,7 +31,7 @@ ROOT = Path(__file__).parent.parent.parent
 SPECS = sorted((ROOT / "specs").rglob("*.yaml"))
 PARAMETERS, VALUES = 20_000_000, 40e6
 """At most so many parameters, and at least so many bytes of values."""
-WIDE, LAYERS, DEEP, LENGTH = 64, 3, 13, 512
+WIDE, NARROW, LAYERS, DEEP, LENGTH = 64, 32, 3, 13, 512
 LEAST, MOST = 1.0, 1.5
 """The estimate divided by the peak."""
 
@@ -130,12 +130,23 @@ def shallow(program: bg.Program) -> bg.Program:
 
 
 def narrowed(program: bg.Program) -> bg.Program:
-    """Every dim from `WIDE` on divided by one power of two, until the parameters are few enough."""
+    """Every dim from `WIDE` on divided by one power of two, until the parameters are few enough.
+
+    Where the narrower dims do not fit any more, as a rotary width beyond that of a head, those from `NARROW` on too.
+    """
     found, factor = program, 1
     while (number_of_parameters(found.graph) or 0) > PARAMETERS:
         factor *= 2
-        dims = {name: dim for name, dim in program.graph.dims.items() if dim >= WIDE and name != "L"}
-        checked = bg.check(program.spec, **{name: size // factor for name, size in dims.items()})
-        if checked.ok and checked.graph is not None:
-            found = bg.Program(checked.spec, checked.graph)
+        tried = (divided(program, factor, least) for least in (WIDE, NARROW))
+        fitting = next((one for one in tried if one is not None), None)
+        assert fitting is not None, f"{program.spec.path} cannot be made {factor} times narrower"
+        found = fitting
     return found
+
+
+def divided(program: bg.Program, factor: int, least: int) -> bg.Program | None:
+    """The program with every dim that is a number from `least` on divided; None if it does not check."""
+    numbers = {name: dim.number for name, dim in program.spec.dims.items() if name != "L"}
+    sizes = {name: int(size) // factor for name, size in numbers.items() if size is not None and size >= least}
+    checked = bg.check(program.spec, **sizes)
+    return bg.Program(checked.spec, checked.graph) if checked.ok and checked.graph is not None else None
