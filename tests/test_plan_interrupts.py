@@ -1,8 +1,9 @@
-"""Ctrl-C at any moment of a run: the next run is right, and the threads of BLAS are as they were."""
+"""Ctrl-C or a fork at any moment of a run: the next run is right, and the threads of BLAS are as they were."""
 
 from __future__ import annotations
 
 import linecache
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -91,3 +92,28 @@ def test_after_an_interrupt_at_any_line_the_next_call_restores_the_threads_of_bl
         assert library.get() == before, f"interrupted at line {line}"
         line += 1
     assert line > 10
+
+
+@pytest.mark.skipif(blas.blas() is None or not hasattr(os, "fork"), reason="no OpenBLAS, or no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_child_forked_while_another_thread_runs_restores_the_threads_of_blas() -> None:
+    library = blas.blas()
+    assert library is not None
+    before, inside, done = library.get(), threading.Event(), threading.Event()
+
+    def other() -> None:
+        with blas.limited(1):
+            inside.set()
+            done.wait(60)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    inside.wait(60)
+    child = os.fork()
+    if not child:
+        with blas.limited(1):
+            pass
+        os._exit(int(library.get() != before))
+    done.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

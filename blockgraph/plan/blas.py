@@ -7,6 +7,7 @@ none the number is left alone, and a plan then never runs threads of its own.
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import field
@@ -85,8 +86,15 @@ class _Limit:
                     library.set(self.before)
                 self.before = None
 
+    def forget(self) -> None:
+        """In the child of a fork: the threads of the parent are not here; the next call restores the number."""
+        self.lock = threading.Lock()
+        self.inside.clear()
+
 
 _LIMIT = _Limit()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_LIMIT.forget)
 
 
 @dataclass(frozen=True, slots=True)
