@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from blockgraph.collector import paused
 from blockgraph.display import Displayed
 from blockgraph.elaborate import Elaborated, elaborate
-from blockgraph.errors import Finding, in_file_order
+from blockgraph.errors import Finding, in_file_order, sparing
 from blockgraph.graph import Graph
 from blockgraph.lints import lint
 from blockgraph.records import dataclass
@@ -49,7 +49,7 @@ class Checked(Displayed):
 
 def check(source: Source, **values: Any) -> Checked:
     """Check a spec: reading, equations, shapes for all sizes, lints. Raises only if it is no YAML or JSON."""
-    with paused():
+    with paused(), sparing():
         spec = _spec(source, values)
         result = elaborate(spec)
         findings = in_file_order((*result.findings, *_of_checkpoint(spec, result)))

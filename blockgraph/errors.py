@@ -7,7 +7,9 @@ report without pulling in the rest.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
@@ -113,15 +115,34 @@ def spec_path(path: Sequence[str | int]) -> str:
     return text
 
 
+_COMPARISONS: ContextVar[list[int] | None] = ContextVar("comparisons", default=None)
+
+
+@contextmanager
+def sparing(comparisons: int = 50_000) -> Iterator[None]:
+    """Within it `near` compares at most so many names: a file of thousands of unknown names is answered in time."""
+    token = _COMPARISONS.set([comparisons])
+    try:
+        yield
+    finally:
+        _COMPARISONS.reset(token)
+
+
 def near(word: str, choices: Iterable[str]) -> str | None:
     """The one choice that `word` most likely misspells, or None.
 
-    Case, `-` and `_` do not count, so `LayerNorm` and `layer-norm` are near `layer_norm`.
+    Case, `-` and `_` do not count, so `LayerNorm` and `layer-norm` are near `layer_norm`. None also where there have
+    been too many comparisons (see `sparing`).
     """
     plain = {str(choice).replace("_", "").casefold(): choice for choice in choices}
     key = word.replace("_", "").replace("-", "").casefold()
     if key in plain:
         return plain[key]
+    left = _COMPARISONS.get()
+    if left is not None:
+        left[0] -= len(plain)
+        if left[0] < 0:
+            return None
     found = difflib.get_close_matches(key, plain, n=1, cutoff=0.76)
     if not found and len(key) > 2:
         found = [choice for choice in plain if _one_slip(key, choice)]

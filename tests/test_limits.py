@@ -9,6 +9,7 @@ import pytest
 
 import blockgraph as bg
 from blockgraph.drawing import program as dot_program
+from blockgraph.errors import near, sparing
 from tests.test_cli import Run, run
 
 __all__ = ["run"]
@@ -110,3 +111,10 @@ def test_the_limit_of_memory_is_the_flag_s(run: Run, tmp_path: Path) -> None:
 
 def test_the_drawing_program_has_half_a_minute() -> None:
     assert dot_program.SECONDS == 30
+
+
+def test_a_slip_after_thousands_of_others_is_still_near_outside_of_a_check() -> None:
+    assert near("layer_nrom", [f"name{i}" for i in range(60_000)] + ["layer_norm"]) == "layer_norm"
+    with sparing(10):
+        assert near("layer_nrom", ["layer_norm"]) == "layer_norm"
+        assert near("layer_nrom", [f"name{i}" for i in range(10)] + ["layer_norm"]) is None
