@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from blockgraph.dims import Dim, show
+from blockgraph.dims import Shape, show
 from blockgraph.drawing.marking import Mark, Marks
 from blockgraph.drawing.scopes import leaf_scope
 from blockgraph.errors import Finding
@@ -114,21 +114,34 @@ def _right_side(node: Node) -> str:
 def _shapes(graph: Graph, node: Node, finding: Finding) -> Iterator[tuple[int, str]]:
     """The operand that does not fit, with both shapes: `found (B, T, 3*C)`, `expected (B, T, C)`."""
     shapes = [graph.types[value].shape for value in node.inputs]
-    for value, shape in zip(node.inputs, shapes, strict=True):
+    for index, (value, shape) in enumerate(zip(node.inputs, shapes, strict=True)):
         fits = not finding.label.startswith(show(shape))
         if shape is None or (fits and len(node.inputs) > 1):
             continue
-        expected = _expected(node, [one for one in shapes if one != shape], shape, finding)
+        expected = _expected(node, shapes, index, finding)
         yield value, f"found {show(shape)}" + (f"\nexpected {expected}" if expected else "")
         return
 
 
-def _expected(node: Node, others: list[tuple[Dim, ...] | None], shape: tuple[Dim, ...], finding: Finding) -> str:
+def _expected(node: Node, shapes: Sequence[Shape | None], index: int, finding: Finding) -> str:
+    """The shape that the operand with this index should have; nothing where that is not known."""
     assert not isinstance(node.op, Repeat)
+    shape, others = shapes[index], [one for at, one in enumerate(shapes) if at != index]
+    assert shape is not None
     declared = DECLARED.search(finding.label)
     if declared is not None:
         return declared[1]
-    if node.op.label() in ("+", "-") and len(others) == 1:
-        return show(others[0])
+    other = others[0] if len(others) == 1 else None
+    if node.op.label() in ("+", "-") and other is not None:
+        return show(other)
+    if node.op.label() == "@" and other:
+        return show(_to_meet(other, shape, index == 0))
     wanted = WANTED.search(finding.message)
     return f"({', '.join([*map(str, shape[:-1]), wanted[1].rstrip(',.')])})" if wanted is not None else ""
+
+
+def _to_meet(other: Shape, shape: Shape, first: bool) -> Shape:
+    """The shape of an operand of `@`, on the left if it is the `first`, with the inner size of the other one."""
+    if first:
+        return (*shape[:-1], other[-2] if len(other) > 1 else other[-1])
+    return (*shape[:-2], other[-1], *shape[-1:]) if len(shape) > 1 else other[-1:]
