@@ -134,6 +134,7 @@ def test_the_picture_of_a_spec_with_findings_can_be_drawn(run: Run, text: str) -
 
 
 def test_an_inner_size_that_does_not_fit_is_told_with_the_shape_that_would(run: Run) -> None:
-    equations = '    h = rearrange(x, "b t c -> b c t")\n    y = x @ (h @ h)\n    x = x + y\n'
+    equations = '    h = rearrange(x, "b t c -> b c t")\n    y = x @ (h @ tanh(h))\n    x = x + y\n'
     dot, _ = drawn(run, f"dims: {{C: 64}}\nblock:\n  equations: |\n{equations}")
-    assert wires(dot) == [("found (B, C, T)", "expected (B, C, C)")]
+    assert "found (B, C, T)" in dot
+    assert "expected (B, C, C)" in dot
