@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+import blockgraph as bg
+
+STACK = Path(__file__).parent.parent / "specs" / "pre_norm_stack.yaml"
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 PROBES = (Path(__file__).parent / "page_probes.js").read_text(encoding="utf-8")
 SWITCHES = ("--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run")
@@ -115,3 +118,42 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     """One browser for all tests of a file."""
     with chromium(tmp_path_factory.mktemp("chromium")) as page:
         yield page
+
+
+def chosen(page: Page) -> str:
+    """The title of what is chosen in the picture."""
+    found: str = page.run("picture.svg.querySelector('.chosen').getAttribute('aria-label')")
+    return found
+
+
+def focused(page: Page) -> str:
+    found: str = page.run("document.activeElement.id")
+    return found
+
+
+def scale(page: Page) -> float:
+    """The width of the part of the picture that is shown."""
+    return float(page.run("picture.svg.getAttribute('viewBox')").split()[2])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pages")
+
+
+@pytest.fixture(scope="module")
+def stack(folder: Path) -> Path:
+    """A page with a trace."""
+    program = bg.compile(STACK)
+    path = folder / "stack.html"
+    path.write_text(bg.render_html(program, trace=program.trace(*program.sample(0))), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def page(browser: Page, stack: Path) -> Iterator[Page]:
+    """The page of a stack, opened anew; whatever a test does, the page neither complains nor asks for anything."""
+    browser.open(stack)
+    yield browser
+    assert browser.complaints() == []
+    assert browser.requests() == [stack.as_uri()]
