@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from blockgraph.arrays import bind_inputs, checked_params, own_array, refuse_no_params, refuse_sizes
+from blockgraph.arrays import bind_inputs, checked_params, own_array, refuse_count, refuse_no_params, refuse_sizes
 from blockgraph.checking import check
 from blockgraph.cost.memory import MemoryReport, memory
 from blockgraph.dims import Shape
@@ -50,6 +50,7 @@ def compile(source: Source, *, plan: bool = True, threads: int | None = None, **
     checked = check(source, **values)
     if not checked.ok or checked.graph is None:
         raise SpecError(checked.findings)
+    refuse_count(checked.spec, "threads", threads)
     return Program(checked.spec, checked.graph, checked.findings, plan, threads)
 
 
@@ -276,16 +277,20 @@ class Program(Displayed):
         What the positions so far left behind is kept, derived from the graph: keys, values, whatever later positions
         read. `context` holds the inputs without an axis of time (an encoder's ids, a mask over them), by name; what
         depends on them alone is computed once. Room is made for `length` positions at the first step, for more as
-        they come. Raises InputError: BG405 the spec is not proved to be causal, BG301, BG302.
+        they come. Raises InputError: BG405 the spec is not proved to be causal, BG301, BG302; BG022 and
+        BG109 a `length` that is none, or beyond the bounds of the spec.
         """
         from blockgraph.decode.decoder import Decoder
 
         schedule = self.schedule
+        refuse_count(self.spec, "length", length)
         refuse_no_params(self.spec, params)
         self._need({symbol for op in self.parameters.values() for symbol in op.symbols}, self.graph.dims)
         dtype = _dtype_of(params, context or {})
         ready = checked_params(self.spec, self.parameters, params, self.graph.dims, dtype)
-        return Decoder(self.spec, self.graph, schedule, ready, context or {}, dtype, length)
+        made = Decoder(self.spec, self.graph, schedule, ready, context or {}, dtype, length)
+        made.refuse_length(length or 0)
+        return made
 
     @cached_property
     def schedule(self) -> Schedule:

@@ -104,6 +104,14 @@ def refuse_sizes(spec: Spec, graph: Graph, given: Mapping[str, Any], numbers: Ma
         raise InputError(findings)
 
 
+def refuse_count(spec: Spec, name: str, value: object) -> None:
+    """Refuse an argument that is to be a whole number from 1 on, or None. Raises InputError."""
+    if value is None or (hasattr(value, "__index__") and not isinstance(value, bool) and int(value) > 0):
+        return
+    message = f"`{name}`: whole number from 1 on expected, got {show_value(value)}"
+    raise InputError([Finding("BG022", message, Place(spec.path), "or leave it out")])
+
+
 def refuse_no_params(spec: Spec, params: object) -> None:
     """Refuse parameters that are no mapping. Raises InputError."""
     if not isinstance(params, Mapping):

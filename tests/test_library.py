@@ -10,6 +10,8 @@ import pytest
 
 import blockgraph as bg
 
+SPECS = Path(__file__).parent.parent / "specs"
+
 MAP = {"dims": {"C": 4, "D": "C/2"}, "block": {"parts": {"map": "linear"}, "equations": ["x = x + map(x)"]}}
 BARE = {"dims": {"C": 4}, "block": {"equations": ["y = x"]}}
 
@@ -199,3 +201,23 @@ def test_a_number_of_thousands_of_digits_is_no_size() -> None:
     for name in ("C", "T"):
         (found,) = bg.check(spec, **{name: "9" * 5000}).findings[:1]
         assert "got a number of 5,000 digits" in found.message
+
+
+@pytest.mark.parametrize("value", [0, -1, True, "2", 2.5])
+def test_a_number_of_threads_that_is_none_is_refused(value: object) -> None:
+    with pytest.raises(bg.InputError, match="`threads`: whole number from 1 on expected"):
+        bg.compile(SPECS / "pre_norm.yaml", threads=value)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [0, -1, True, "a", 1.5])
+def test_a_length_of_a_decoder_that_is_none_is_refused(value: object) -> None:
+    program = bg.compile(SPECS / "models" / "gpt2.yaml", N=1, C=8, H=2, V=11, L=16)
+    with pytest.raises(bg.InputError, match="`length`: whole number from 1 on expected"):
+        program.decoder(program.init(0), length=value)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [17, 10**12])
+def test_a_length_of_a_decoder_beyond_the_table_of_positions_is_refused(value: int) -> None:
+    program = bg.compile(SPECS / "models" / "gpt2.yaml", N=1, C=8, H=2, V=11, L=16)
+    with pytest.raises(bg.InputError, match="BG109"):
+        program.decoder(program.init(0), length=value)
