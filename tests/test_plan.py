@@ -225,3 +225,18 @@ def test_a_number_of_threads_beyond_all_reason_is_cut(monkeypatch: pytest.Monkey
     monkeypatch.setenv("BLOCKGRAPH_THREADS", "99999")
     assert thread_count() == thread_count(5000) == MAX_THREADS
     assert thread_count(-1) == 1
+
+
+def test_memory_of_a_result_is_used_again_when_nobody_has_it_any_more() -> None:
+    program = block()
+    x, params = program.sample(3, T=700)
+    first = program(x, params)
+    place, kept = first.ctypes.data, first.copy()
+    part = first[:, :1]
+    del first
+    second = program(x + 1, params)
+    assert second.ctypes.data != place, "a part of the first is still in use"
+    assert np.array_equal(part, kept[:, :1])
+    del part
+    assert program(x, params).ctypes.data == place
+    assert np.array_equal(second, program(x + 1, params))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import field
 from operator import is_
+from sys import getrefcount
 from typing import Any
 
 from blockgraph.lazy import np
@@ -16,15 +17,25 @@ from blockgraph.plan.segments import Segment
 from blockgraph.plan.team import run_together
 from blockgraph.records import dataclass
 
+_ALONE = [object()]
+ONLY_HERE = getrefcount(_ALONE[0])
+"""What `getrefcount` tells of an array that the list it is asked from alone refers to."""
+GENERATIONS = 2
+"""Results of one value that are remembered: a caller who binds a new result has the one before until then."""
+
 
 @dataclass(slots=True)
 class Arrays:
-    """The whole arrays of a run by value. `fixed` stay from run to run, `passing` do not."""
+    """The whole arrays of a run by value. `fixed` stay from run to run, `passing` do not.
+
+    `made` are arrays that callers got: their memory is used again when the callers have let go of them.
+    """
 
     plan: Plan
     arena: Arena
     fixed: dict[int, Any] = field(default_factory=dict)
     passing: dict[int, Any] = field(default_factory=dict)
+    made: dict[int, list[Any]] = field(default_factory=dict)
 
     def array(self, value: int) -> Any:
         """The array of a value that lives whole, or the number it is."""
@@ -51,7 +62,19 @@ class Arrays:
         return array
 
     def _fresh(self, owner: int) -> Any:
-        array = self.passing[owner] = np.empty(self.plan.steps.shapes[owner], self.plan.steps.dtypes[owner])
+        """An array for the caller: one that was made before and that nobody has any more, or else a new one.
+
+        The system zeroes the pages of new memory one by one, which takes longer than to fill them.
+        """
+        made = self.made.setdefault(owner, [])
+        free = next((at for at in range(len(made)) if getrefcount(made[at]) == ONLY_HERE), None)
+        if free is None:
+            array = np.empty(self.plan.steps.shapes[owner], self.plan.steps.dtypes[owner])
+            made[GENERATIONS - 1 :] = []
+            made.insert(0, array)
+        else:
+            array = made[free]
+        self.passing[owner] = array
         return array
 
 
