@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 import blockgraph as bg
 from blockgraph.plan import compiled
 from blockgraph.plan.blas import blas
+from blockgraph.plan.memory import Life, place
 from tests.agreement import compare, main, scattered, stirred
 
 ROOT = Path(__file__).parent.parent
@@ -240,3 +242,18 @@ def test_memory_of_a_result_is_used_again_when_nobody_has_it_any_more() -> None:
     del part
     assert program(x, params).ctypes.data == place
     assert np.array_equal(second, program(x + 1, params))
+
+
+def test_thousands_of_values_have_places_of_their_own_while_they_are_there() -> None:
+    rng = np.random.default_rng(0)
+    lives = [
+        Life(key, int(rng.integers(1, 400)), int(first), int(first + rng.integers(0, 9)))
+        for key, first in enumerate(rng.integers(0, 3000, 4000))
+    ]
+    places, size = place(lives)
+    assert size < sum(life.bytes for life in lives) / 10
+    for moment in range(0, 3000, 50):
+        there = sorted(
+            (places[one.key], places[one.key] + one.bytes) for one in lives if one.first <= moment <= one.last
+        )
+        assert all(stop <= start for (_, stop), (start, _) in pairwise(there))

@@ -74,22 +74,25 @@ def _is_curve(sketch: Sketch, value: int, bend: int, x: int, one: Curve) -> bool
 
 
 def _within(sketch: Sketch, value: int) -> Iterator[int]:
-    """The values with a bend that a formula is made from."""
+    """The values with a bend that a formula, and nothing else, is made from."""
     level, seen = [value], {value}
     for _ in range(DEEPEST):
-        level = [one for above in level for one in sketch.inputs(above) if one not in seen]
+        level = [one for above in level for one in sketch.inputs(above) if one not in seen and sketch.reads[one] == 1]
         seen.update(level)
         yield from (one for one in level if isinstance(sketch.op(one), Tanh | Erf | Sigmoid))
         level = [one for one in level if isinstance(sketch.op(one), ARITHMETIC)][:MOST]
 
 
 def _arguments(sketch: Sketch, inner: int) -> list[int]:
-    """What the argument of an activation may be: the operand of its bend, or something that this is made from."""
+    """What the argument of an activation may be: the operand of its bend, or something that this is made from.
+
+    The argument is read by more than the bend, so what lies further down is none.
+    """
     found = [inner]
     for value in found:
         if len(found) > MOST:
             break
-        if isinstance(sketch.op(value), ARITHMETIC):
+        if sketch.reads[value] == 1 and isinstance(sketch.op(value), ARITHMETIC):
             found += [one for one in sketch.inputs(value) if one not in found and sketch.constant(one) is None]
     return found
 

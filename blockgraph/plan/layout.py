@@ -52,6 +52,7 @@ class Layouter:
     starts: list[int] = field(init=False)
     reads: Mapping[int, list[tuple[int, int, int]]] = field(init=False)
     born: dict[int, tuple[int, int]] = field(init=False)
+    groups: dict[int, dict[int, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Note where every root is made and read."""
@@ -134,11 +135,19 @@ class Layouter:
                 return
             last = self.starts[-1]
         elif not small and (stage := self._one_chain(values, moments)) is not None:
-            one_group = any({index for _, index in moments} <= set(group) for group in stage.groups())
+            group_of = self._group_of(moments[0][0], stage)
+            one_group = len({group_of[index] for _, index in moments}) == 1
             found.levels[owner] = "chunk" if one_group else "block"
             return
         found.levels[owner] = "whole"
         found.lives.append(Life(owner, self.steps.bytes(owner), first, last))
+
+    def _group_of(self, at: int, stage: Rows) -> dict[int, int]:
+        """The number of the group of each member of a chain."""
+        if at not in self.groups:
+            pairs = ((index, number) for number, group in enumerate(stage.groups()) for index in group)
+            self.groups[at] = dict(pairs)
+        return self.groups[at]
 
     def _moment(self, stage: int, index: int) -> int:
         """When a step runs: those of a chain all at once, because blocks of rows take turns."""

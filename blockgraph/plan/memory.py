@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Iterable
 from itertools import pairwise
@@ -10,6 +11,8 @@ from typing import Any
 from blockgraph.lazy import np
 from blockgraph.records import dataclass
 
+MANY = 1000
+"""Values from which on their places are found in one go: comparing all with all takes longer than it saves."""
 LINE = 64
 """Bytes of a cache line; every value starts at one."""
 
@@ -32,8 +35,11 @@ def aligned(size: int) -> int:
 def place(lives: Iterable[Life]) -> tuple[dict[int, int], int]:
     """An offset for every value, so that no two overlap that are there at the same moment, and the bytes of all.
 
-    The largest come first, each into the tightest gap that is free all its life.
+    The largest come first, each into the tightest gap that is free all its life. Thousands take turns instead.
     """
+    lives = list(lives)
+    if len(lives) > MANY:
+        return _in_turn(lives)
     placed: list[tuple[int, int, Life]] = []
     for life in sorted(lives, key=lambda one: (-one.bytes, one.first, one.key)):
         size = aligned(life.bytes)
@@ -41,6 +47,26 @@ def place(lives: Iterable[Life]) -> tuple[dict[int, int], int]:
         start = _tightest(others, size)
         placed.append((start, start + size, life))
     return {life.key: start for start, _, life in placed}, max((end for _, end, _ in placed), default=0)
+
+
+def _in_turn(lives: list[Life]) -> tuple[dict[int, int], int]:
+    """In the order of their lives, each where one of the same size was before, else behind all: in one go."""
+    found: dict[int, int] = {}
+    free: dict[int, list[int]] = {}
+    there: list[tuple[int, int, int]] = []
+    end = 0
+    for life in sorted(lives, key=lambda one: (one.first, one.key)):
+        while there and there[0][0] < life.first:
+            _, size, start = heapq.heappop(there)
+            free.setdefault(size, []).append(start)
+        size = aligned(life.bytes)
+        if free.get(size):
+            start = free[size].pop()
+        else:
+            start, end = end, end + size
+        found[life.key] = start
+        heapq.heappush(there, (life.last, size, start))
+    return found, end
 
 
 def _tightest(taken: list[tuple[int, int]], size: int) -> int:

@@ -70,6 +70,7 @@ class Chain:
     offsets: dict[int, int] = field(init=False)
     local: int = field(init=False)
     blocks: list[Box] = field(init=False)
+    rows: dict[int, int] = field(default_factory=dict)
 
     def cut(self, threads: int) -> Chain:
         """Cut the rows into blocks and give every local value its place."""
@@ -97,6 +98,11 @@ class Chain:
 
     def _chunk_rows(self, group: list[int]) -> int:
         """The rows that a group takes at once."""
+        if group[0] not in self.rows:
+            self.rows[group[0]] = self._rows_of(group)
+        return self.rows[group[0]]
+
+    def _rows_of(self, group: list[int]) -> int:
         if self.stage.members[group[0]].kernel.product:
             return BLOCK
         made = (value for index in group for value in self.stage.members[index].step.outputs)
