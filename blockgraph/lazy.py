@@ -42,7 +42,7 @@ def source_of(package: str, module: str) -> str:
     """The text of a module that need not be loaded; empty where only its bytecode is there."""
     home = importlib.import_module(package)
     try:
-        content: bytes = home.__loader__.get_data(os.path.join(home.__path__[0], f"{module}.py"))  # type: ignore
+        content: bytes = home.__loader__.get_data(os.path.join(home.__path__[0], f"{module}.py"))  # type: ignore[union-attr]
     except (OSError, AttributeError):
         return ""
     return content.decode("utf-8")

@@ -255,11 +255,11 @@ def test_a_step_that_was_refused_or_broken_off_has_not_happened(monkeypatch: pyt
     def broken(self: Rows, *given: Any) -> None:
         calls.append(1)
         if len(calls) == 3:
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt("in the middle of a step")
         put(self, *given)
 
     monkeypatch.setattr(Rows, "put", broken)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt, match="in the middle of a step"):
         decoder.step(tokens[:, 7:9])
     monkeypatch.undo()
     assert decoder.length == 5
@@ -285,7 +285,7 @@ def test_a_spec_that_reads_ahead_is_refused_with_the_proof_in_the_words_of_check
     (claim,) = [one for one in bg.check(spec).findings if one.code == "BG112"]
     del spec["block"]["causal"]
     program = bg.compile(spec)
-    with pytest.raises(bg.InputError) as refused:
+    with pytest.raises(bg.InputError, match="earlier positions read later ones") as refused:
         program.decoder(program.init(0))
     (finding,) = refused.value.findings
     proof = "earlier positions read later ones: x -> norm1 -> attention -> x"

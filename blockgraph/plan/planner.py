@@ -62,18 +62,11 @@ class Ready:
 
 @dataclass(slots=True)
 class Planner:
-    """Runs one unrolled graph by plans."""
+    """The plans of one unrolled graph."""
 
     graph: Graph
     _plans: OrderedDict[Request, Ready] = field(default_factory=OrderedDict)
     _lock: Any = field(default_factory=threading.Lock)
-
-    def run(
-        self, inputs: Mapping[str, Any], params: Mapping[str, Any], numbers: Mapping[str, int], keep: Iterable[int] = ()
-    ) -> dict[int, Any]:
-        """The arrays of the outputs and of the values in `keep`, by value: as the interpreter has them."""
-        ready = self.ready(self.request(inputs, params, numbers, keep))
-        return ready.run(inputs, ready.ordered(params), own=False)
 
     def request(
         self,
@@ -95,8 +88,9 @@ class Planner:
         }
         dtype, late = next(iter(dtypes), np.dtype("float64")), tuple(late)
         given = {name: array.dtype for name, array in inputs.items()} | dict.fromkeys(late, dtype)
-        found = self.foreseen(given, dtype, numbers, keep, threads, late, often)
-        return replace(found, loose=frozenset(name for name, array in named if not array.flags.c_contiguous))
+        loose = frozenset(name for name, array in named if not array.flags.c_contiguous)
+        found = self.foreseen(given, dtype, numbers, keep, threads)
+        return replace(found, loose=loose, late=frozenset(late), often=often)
 
     def foreseen(
         self,
@@ -105,8 +99,6 @@ class Planner:
         numbers: Mapping[str, int],
         keep: Iterable[int] = (),
         threads: int | None = None,
-        late: Iterable[str] = (),
-        often: bool = False,
     ) -> Request:
         """The same before there are arrays, which will lie row after row: `inputs` are their dtypes by name."""
         return Request(
@@ -116,8 +108,6 @@ class Planner:
             frozenset(),
             frozenset((*(port.value for port in self.graph.outputs), *keep)),
             thread_count(threads),
-            frozenset(late),
-            often,
         )
 
     def ready(self, request: Request) -> Ready:

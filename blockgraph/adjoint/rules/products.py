@@ -79,15 +79,11 @@ def rearrange(g: Reverse, node: Node, dys: Dys) -> Iterator[Gradient]:
     """The pattern from right to left."""
     assert isinstance(node.op, Rearrange)
     before, arrow, after = node.op.axes.partition("->")
-    pattern = parse(node.op.axes)
-    grouped = any(isinstance(axis, tuple) for axis in pattern.outputs[0])
-    if grouped:
+    if any(isinstance(axis, tuple) for axis in parse(node.op.axes).outputs[0]):  # what was joined has no sizes here
         yield from RULES[Op](g, node, dys)
-    else:
-        sizes = () if not grouped else node.op.sizes
-        yield from (
-            g(Rearrange(f"{after.strip()} {arrow} {before.strip()}", sizes), dy) for dy in dys if dy is not None
-        )
+        return
+    back = Rearrange(f"{after.strip()} {arrow} {before.strip()}")
+    yield from (g(back, dy) for dy in dys if dy is not None)
 
 
 @rule(Einsum)
