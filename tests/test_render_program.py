@@ -124,7 +124,9 @@ def test_a_slow_program_is_stopped_with_its_children(tmp_path: Path, monkeypatch
 def test_a_program_that_writes_without_end_is_stopped(
     stream: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("BLOCKGRAPH_DOT", str(fake(tmp_path, f"echo '<svg>'; yes{stream}")))
+    monkeypatch.setenv(
+        "BLOCKGRAPH_DOT", str(fake(tmp_path, f"echo '<svg>'; while :; do echo {'y' * 4096}{stream}; done"))
+    )
     monkeypatch.setattr(program, "OUTPUT", 4 << 20)
     monkeypatch.setattr(program, "SECONDS", 2)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
