@@ -282,13 +282,13 @@ class Program(Displayed):
         """
         from blockgraph.decode.decoder import Decoder
 
-        schedule = self.schedule
+        schedule, context = self.schedule, {} if context is None else context
         refuse_count(self.spec, "length", length)
         refuse_no_params(self.spec, params)
         self._need({symbol for op in self.parameters.values() for symbol in op.symbols}, self.graph.dims)
-        dtype = _dtype_of(params, context or {})
+        dtype = _dtype_of(params, context)
         ready = checked_params(self.spec, self.parameters, params, self.graph.dims, dtype)
-        made = Decoder(self.spec, self.graph, schedule, ready, context or {}, dtype, length)
+        made = Decoder(self.spec, self.graph, schedule, ready, context, dtype, length)
         made.refuse_length(length or 0)
         return made
 

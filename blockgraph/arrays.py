@@ -122,10 +122,12 @@ def refuse_no_params(spec: Spec, params: object) -> None:
 
 def _by_name(spec: Spec, graph: Graph, x: Any) -> Mapping[str, Any]:
     names = [port.name for port in graph.inputs]
+    listed = ", ".join(names)
     if not isinstance(x, Mapping):
         if len(names) != 1:
-            message = f"{len(names)} inputs are needed, and one array is given"
-            raise InputError([Finding("BG302", message, Place(spec.path), f"give a dict with {', '.join(names)}")])
+            message = f"{len(names) or 'no'} inputs are needed, and one array is given"
+            help = f"give a dict with {listed}" if names else "give an empty dict"
+            raise InputError([Finding("BG302", message, Place(spec.path), help)])
         return {names[0]: x}
     findings = [
         Finding("BG302", f"the input `{name}` is missing", _place(spec, port))
@@ -135,7 +137,8 @@ def _by_name(spec: Spec, graph: Graph, x: Any) -> Mapping[str, Any]:
     for name in x:
         if name not in names:
             found = near(str(name), names)
-            help = f"did you mean `{found}`?" if found else f"the inputs are {', '.join(names)}"
+            known = f"the inputs are {listed}" if names else "it has no inputs: give an empty dict"
+            help = f"did you mean `{found}`?" if found else known
             findings.append(Finding("BG302", f"there is no input `{name}`", Place(spec.path), help))
     if findings:
         raise InputError(findings)

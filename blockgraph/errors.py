@@ -30,7 +30,8 @@ class Position(NamedTuple):
 class Place:
     """A stretch of a spec file: `start` inclusive, `end` exclusive, and where it is in the data.
 
-    `spec_path` reads like `block.sublayers[2].heads`; it is empty for the file as a whole.
+    `spec_path` reads like `block.sublayers[2].heads`; it is empty for the file as a whole. An empty `path` is no place:
+    what is wrong stands in no file.
     """
 
     path: str
@@ -39,7 +40,7 @@ class Place:
     spec_path: str = ""
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.start.line}:{self.start.column}"
+        return f"{self.path}:{self.start.line}:{self.start.column}" if self.path else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ class BlockgraphError(Exception):
 
 def _as_text(finding: Finding) -> str:
     """A finding for a traceback: no excerpt, but both sides and the remedy."""
-    lines = [f"{finding.code} {finding.place}  {finding.message}"]
+    lines = [f"{finding.code} {finding.place}".rstrip() + f"  {finding.message}"]
     lines += [f"  {text}" for text in (finding.label, *(one.message for one in finding.related)) if text]
     return "\n".join([*lines, *([f"  help: {finding.help}"] if finding.help else [])])
 

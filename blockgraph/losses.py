@@ -71,7 +71,8 @@ def _cotangent(name: str, outputs: Outputs, dy: Any) -> Any:
     if y.dtype.kind != "f":
         raise _refused(f"the output `{name}` does not hold numbers, and so has no gradient", "leave it out")
     if dy.shape != y.shape:
-        raise _refused(f"the cotangent of `{name}` has shape {dy.shape}, and the output has {y.shape}")
+        help = "a cotangent has the shape of its output, such as `np.ones_like(y)`"
+        raise _refused(f"the cotangent of `{name}` has shape {dy.shape}, and the output has {y.shape}", help)
     if dy.dtype.kind not in "fiu":
         raise _refused(f"the cotangent of `{name}` is of type {dy.dtype}", "give numbers")
     return dy.astype(y.dtype, copy=False)
@@ -126,7 +127,8 @@ class CrossEntropy:
         if targets.dtype.kind not in "iu":
             raise _refused(f"targets are whole numbers, and these are of type {targets.dtype}")
         if targets.shape != logits.shape[:-1]:
-            raise _refused(f"the targets have shape {targets.shape}, and the logits {logits.shape}")
+            help = f"give an id for each position: shape {logits.shape[:-1]}"
+            raise _refused(f"the targets have shape {targets.shape}, and the logits {logits.shape}", help)
         counted = np.ones(targets.shape, bool) if self.ignore is None else targets != self.ignore
         size = logits.shape[-1]
         wrong = np.argwhere(counted & ((targets < 0) | (targets >= size)))

@@ -76,8 +76,7 @@ def formatted(findings: Iterable[Finding], lines: Lines, form: Format = "full", 
 def full(finding: Finding, lines: Lines, console: Console = PLAIN) -> str:
     """The finding with its line, a caret under the guilty text, what stands against it, and the remedy."""
     mark = console.paint(_mark(finding), finding.severity)
-    place = console.shown(str(finding.place)) if finding.place.path else ""
-    out = [f"{mark} {place}".rstrip() + f"  {console.shown(finding.message)}"]
+    out = [f"{mark} {console.shown(str(finding.place))}".rstrip() + f"  {console.shown(finding.message)}"]
     text = None if _is_whole_file(finding) else lines(finding.place.path, finding.place.start.line)
     if text is not None:
         out += _snippet(finding, text, console)
@@ -110,7 +109,7 @@ def github(finding: Finding) -> str:
 
 
 def as_data(findings: Iterable[Finding]) -> list[dict[str, Any]]:
-    """The findings as plain data; a related place that is not known has the path and range None."""
+    """The findings as plain data; what stands in no file, or in one that is not known, has the path and range None."""
     return [
         {
             "code": finding.code,
@@ -118,13 +117,9 @@ def as_data(findings: Iterable[Finding]) -> list[dict[str, Any]]:
             "message": finding.message,
             "label": finding.label,
             "help": finding.help,
-            "path": finding.place.path,
-            "range": _range(finding.place),
+            **_where(finding.place),
             "spec_path": finding.place.spec_path,
-            "related": [
-                {"message": r.message, "path": r.place and r.place.path, "range": r.place and _range(r.place)}
-                for r in finding.related
-            ],
+            "related": [{"message": one.message, **_where(one.place)} for one in finding.related],
         }
         for finding in findings
     ]
@@ -218,11 +213,11 @@ def _with_place(related: Related) -> str:
     return f"{related.message} ({related.place.path}:{related.place.start.line})"
 
 
-def _range(place: Place) -> dict[str, dict[str, int]]:
-    return {
-        "start": {"line": place.start.line, "column": place.start.column},
-        "end": {"line": place.end.line, "column": place.end.column},
-    }
+def _where(place: Place | None) -> dict[str, Any]:
+    if place is None or not place.path:
+        return {"path": None, "range": None}
+    start, end = ({"line": one.line, "column": one.column} for one in (place.start, place.end))
+    return {"path": place.path, "range": {"start": start, "end": end}}
 
 
 def _snippet(finding: Finding, text: str, console: Console) -> list[str]:

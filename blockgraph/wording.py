@@ -18,6 +18,8 @@ def show_value(value: object) -> str:
         return f'the text "{text}"'
     if isinstance(value, dict):
         return "a mapping"
+    if hasattr(value, "shape"):
+        return f"an array of shape {value.shape}"
     return "a list" if isinstance(value, list) else str(value)
 
 

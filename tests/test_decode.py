@@ -326,8 +326,12 @@ def test_what_a_decoder_lacks_or_does_not_know_is_told() -> None:
     long = {"source": np.ones((1, 99), int), "keep": np.ones((1, 99), bool)}
     with pytest.raises(bg.InputError, match=r"BG109 .* S = 99 exceeds L"):
         bart.program.decoder(bart.cast("float64"), long)
-    with pytest.raises(bg.InputError, match="there is no input `source`"):
+    with pytest.raises(bg.InputError, match=r"there is no input `source`\n  help: all inputs come step by step"):
         model("gpt2").program.decoder(model("gpt2").cast("float64"), {"source": np.zeros((1, 2), int)})
+    with pytest.raises(bg.InputError, match=r"the input `tokens` has an axis of positions(.|\n)*`decoder.step`"):
+        model("gpt2").program.decoder(model("gpt2").cast("float64"), {"tokens": np.zeros((1, 2), int)})
+    with pytest.raises(bg.InputError, match=r"the context is a dict of inputs by name, not an array of shape \(1, 2\)"):
+        one.program.decoder(one.cast("float64"), np.zeros((1, 2), int))  # type: ignore[arg-type]
     decoder = model("gpt2").program.decoder(model("gpt2").cast("float64"))
     decoder.step(np.zeros((2, 3), int))
     with pytest.raises(bg.InputError, match=r"`tokens` is \(B, T\) with B = 2"):

@@ -89,6 +89,11 @@ def test_targets_that_do_not_fit_are_refused(loss: CrossEntropy, message: str) -
         loss({"y": LOGITS})
 
 
+def test_what_stands_in_no_file_is_told_without_a_place() -> None:
+    with pytest.raises(bg.InputError, match=r"\ABG302  the cotangent of `y` has shape \(3,\)(.|\n)*help: a cotangent"):
+        Cotangent(np.ones(3))({"y": LOGITS})
+
+
 def test_of_several_outputs_one_must_be_named() -> None:
     outputs = {"y": LOGITS, "z": LOGITS}
     with pytest.raises(bg.InputError, match="which output holds the logits is not said"):

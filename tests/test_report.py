@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from blockgraph import report
-from blockgraph.errors import Finding, Place, Position, Related
+from blockgraph.errors import Finding, InputError, Place, Position, Related
 
 MINE = "specs/mine.yaml"
 
@@ -104,6 +104,9 @@ def test_a_finding_without_a_file_names_none() -> None:
     missing = Finding("BG901", "the program dot was not found", Place(""), related=(Related("looked in PATH"),))
     assert report.full(missing, only("text")) == "BG901  the program dot was not found\n  note: looked in PATH"
     assert report.concise(missing) == "BG901 the program dot was not found"
+    assert str(InputError([missing])) == "BG901  the program dot was not found\n  looked in PATH"
+    (told,) = report.as_data([missing])
+    assert (told["path"], told["range"]) == (None, None)
 
 
 def test_several_findings_are_parted_by_an_empty_line() -> None:

@@ -10,7 +10,7 @@ from blockgraph.arrays import bind_inputs, broken_bounds, own_array
 from blockgraph.decode.bind import Bound, bind, longest
 from blockgraph.decode.derive import Schedule, derive
 from blockgraph.decode.opened import opened
-from blockgraph.decode.refuse import refuse_graph, refuse_outputs, refuse_timed_inputs
+from blockgraph.decode.refuse import refuse_context, refuse_graph, refuse_outputs, refuse_timed_inputs
 from blockgraph.decode.timing import timing
 from blockgraph.decode.views import Clock
 from blockgraph.errors import Finding, InputError, Place
@@ -86,7 +86,8 @@ class Decoder:
 
     def _take_context(self, context: Mapping[str, Any]) -> None:
         ports = tuple(port for port in self.graph.inputs if not self._in_time(port))
-        if not ports and not context:
+        refuse_context(self.spec, self.graph, self.ports, context)
+        if not ports:
             return
         given, numbers = bind_inputs(self.spec, self._only(ports), context, self.dtype)
         self.numbers.update(numbers)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from blockgraph.decode.timing import Timing
 from blockgraph.decode.views import mentions
 from blockgraph.dims import Dim, show
-from blockgraph.errors import Finding, InputError, Place, Related
+from blockgraph.errors import Finding, InputError, Place, Related, near
 from blockgraph.facts import causal, leak, time_axis
-from blockgraph.graph import Graph
+from blockgraph.graph import Graph, Port
+from blockgraph.wording import show_value
 
 CODE = "BG405"
 
@@ -50,6 +52,26 @@ def refuse_outputs(spec: Any, timing: Timing) -> None:
         if port.value in timing.timed and not timing.stays(port.value):
             told = f"earlier positions of `{port.name}` change with the number of positions {timing.time}"
             refuse(spec, told, f"no number may depend on {timing.time}, and no position be counted from the end")
+
+
+def refuse_context(spec: Any, graph: Graph, timed: tuple[Port, ...], context: object) -> None:
+    """What is no dict of inputs without an axis of time. Raises InputError (BG302)."""
+    fixed = [port.name for port in graph.inputs if port not in timed]
+    given = f"give a dict with {', '.join(fixed)}" if fixed else "all inputs come step by step: leave it out"
+    if not isinstance(context, Mapping):
+        message = f"the context is a dict of inputs by name, not {show_value(context)}"
+        raise InputError([Finding("BG302", message, Place(spec.path), given)])
+    findings = []
+    for name in context:
+        if any(port.name == name for port in timed):
+            message = f"the input `{name}` has an axis of positions, and comes step by step"
+            findings.append(Finding("BG302", message, Place(spec.path), "give it to `decoder.step`"))
+        elif name not in fixed:
+            found = near(str(name), fixed)
+            help = f"did you mean `{found}`?" if found else given
+            findings.append(Finding("BG302", f"there is no input `{name}`", Place(spec.path), help))
+    if findings:
+        raise InputError(findings)
 
 
 def refuse(spec: Any, told: str, help: str, related: tuple[Related, ...] = ()) -> NoReturn:
