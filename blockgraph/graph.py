@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from blockgraph.alike import Shift
 from blockgraph.dims import Dim, show
-from blockgraph.errors import Place, Position
+from blockgraph.errors import Place
 from blockgraph.op import Op, Type
 from blockgraph.records import dataclass
 
@@ -153,28 +154,6 @@ class Condition:
         return small <= large
 
 
-@dataclass(frozen=True, slots=True)
-class Shift:
-    """From one stretch of a file to another that reads the same: so many lines on, under another path."""
-
-    lines: int
-    old: str
-    new: str
-
-    def __call__(self, place: Place | None) -> Place | None:
-        """The place over there; one outside the stretch stays."""
-        if place is None or not covers(self.old, place):
-            return place
-        (first, column), (last, end) = place.start, place.end
-        path = self.new + place.spec_path[len(self.old) :]
-        return Place(place.path, Position(first + self.lines, column), Position(last + self.lines, end), path)
-
-
-def covers(path: str, place: Place) -> bool:
-    """Whether a place is below a path in the data."""
-    return place.spec_path.startswith((f"{path}.", f"{path}["))
-
-
 @dataclass(frozen=True, repr=False)
 class Graph:
     """Nodes in running order, the types of all values, and the names people know them by.
@@ -198,8 +177,8 @@ class Graph:
     def elsewhere(self, name: str, shift: Shift) -> Graph:
         """The same graph of a block of another name that reads the same; its places are made when asked for."""
         made = object.__new__(Graph)
-        kept = {one.name: self.__dict__[one.name] for one in fields(self) if one.name not in PLACED}
-        made.__dict__.update(kept, name=name, _moved=(self, shift))
+        own = self.__dict__
+        made.__dict__.update({one: own[one] for one in _UNPLACED}, name=name, _moved=(self, shift))
         return made
 
     @property
@@ -217,9 +196,9 @@ class Graph:
             raise AttributeError(f"a graph has no attribute {name!r}")
         source, shift = self.__dict__["_moved"]
         self.__dict__.update(
-            nodes=tuple(replace(node, place=shift(node.place)) for node in source.nodes),
-            scopes={key: replace(scope, place=shift(scope.place)) for key, scope in source.scopes.items()},
-            steps=tuple(replace(step, place=shift(step.place)) for step in source.steps),
+            nodes=tuple(_moved(node, shift) for node in source.nodes),
+            scopes={key: _moved(scope, shift) for key, scope in source.scopes.items()},
+            steps=tuple(_moved(step, shift) for step in source.steps),
         )
         return self.__dict__[name]
 
@@ -275,6 +254,24 @@ class Graph:
             for value in dict.fromkeys(node.inputs):
                 found.setdefault(value, []).append(node)
         return found
+
+
+_UNPLACED = tuple(one.name for one in fields(Graph) if one.name not in PLACED)
+Placed = TypeVar("Placed", Node, Scope, Step)
+
+
+def _moved(one: Placed, shift: Shift) -> Placed:
+    return one if one.place is None else replace(one, place=shift(one.place))
+
+
+def distinct(bodies: Iterable[Graph]) -> Iterator[Graph]:
+    """The first of each that are equal up to name and places."""
+    seen: set[int] = set()
+    for body in bodies:
+        original = id(body.original)
+        if original not in seen:
+            seen.add(original)
+            yield body
 
 
 def is_parameter(op: Op | Repeat) -> bool:

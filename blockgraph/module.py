@@ -7,16 +7,18 @@ still text and syntax trees; nothing is evaluated and no dim is known.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
-from blockgraph.errors import Finding, Place, Related, Severity, SpecPath, in_file_order
+from blockgraph.alike import Shift
+from blockgraph.errors import Finding, Place, Related, Severity, SpecPath, in_file_order, spec_path
 from blockgraph.op import DType
 from blockgraph.records import dataclass
 from blockgraph.syntax import Equation, Expr
 from blockgraph.wording import wrong_value
 
 CONTENT = frozenset({"equations", "sublayers"})
+Way = Callable[[SpecPath], SpecPath]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,10 @@ class SizeText:
 
     expr: Expr
     path: SpecPath
+
+    def moved(self, way: Way) -> SizeText:
+        """The same size written elsewhere."""
+        return SizeText(self.expr, way(self.path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,11 @@ class InputDecl:
     optional: bool = False
     unread: bool = False
 
+    def moved(self, way: Way) -> InputDecl:
+        """The same input declared elsewhere."""
+        below = None if self.below is None else self.below.moved(way)
+        return replace(self, dims=tuple(one.moved(way) for one in self.dims), below=below, path=way(self.path))
+
 
 @dataclass(frozen=True, slots=True)
 class ParamDecl:
@@ -53,6 +64,11 @@ class ParamDecl:
     init: Any = None
     frozen: bool = False
     path: SpecPath = ()
+
+    def moved(self, way: Way) -> ParamDecl:
+        """The same parameter declared elsewhere."""
+        dims = None if self.dims is None else tuple(one.moved(way) for one in self.dims)
+        return replace(self, dims=dims, path=way(self.path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +108,7 @@ class Module:
     """A block, a model or an opened kind.
 
     `unread` are its keys that could not be read: whatever they would have said is unknown, and never told as missing.
+    `like` is the first block of the file that reads the same, and the way from there; None for that one itself.
     """
 
     name: str
@@ -104,6 +121,39 @@ class Module:
     causal: bool = False
     residual_normed: bool = False
     unread: frozenset[str] = frozenset()
+    like: tuple[Module, Shift] | None = None
+
+    @property
+    def original(self) -> Module:
+        """The block that this one is equal to up to name and places: the same questions have the same answers."""
+        return self.like[0] if self.like is not None else self
+
+    def way_to(self, other: Module) -> Shift:
+        """From this block to one that reads the same."""
+        return self._shift.onward(other._shift)
+
+    @property
+    def _shift(self) -> Shift:
+        """From the original."""
+        return self.like[1] if self.like is not None else Shift(0, spec_path(self.path), spec_path(self.path))
+
+    def elsewhere(self, name: str, path: SpecPath, shift: Shift) -> Module:
+        """The same block under another name, written at another place of the file."""
+        before = len(self.path)
+
+        def moved(one: SpecPath) -> SpecPath:
+            return path + one[before:]
+
+        return replace(
+            self,
+            name=name,
+            inputs=tuple(one.moved(moved) for one in self.inputs),
+            params=tuple(one.moved(moved) for one in self.params),
+            parts={key: replace(one, path=moved(one.path)) for key, one in self.parts.items()},
+            lines=tuple(replace(one, locate=_Moved(one.locate, shift), path=moved(one.path)) for one in self.lines),
+            path=path,
+            like=(self, shift),
+        )
 
     @property
     def is_lost(self) -> bool:
@@ -114,6 +164,17 @@ class Module:
     def hides_names(self) -> bool:
         """Whether a name that seems to be of nothing may be one that could not be read."""
         return bool(self.unread & {"inputs", "params"}) or any(one.unread for one in self.inputs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Moved:
+    """`Line.locate` of a block elsewhere."""
+
+    locate: Callable[[int, int], Place]
+    shift: Shift
+
+    def __call__(self, start: int, end: int) -> Place:
+        return self.shift(self.locate(start, end))
 
 
 @dataclass(slots=True)

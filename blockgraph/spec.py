@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import Any
 
+from blockgraph.alike import reading, shift_between
 from blockgraph.display import Displayed
 from blockgraph.errors import Finding, Place, SpecError, SpecPath, near
 from blockgraph.module import CONTENT, InputDecl, Line, Module, ParamDecl, PartDecl, Report, SizeText
@@ -206,7 +207,20 @@ class _Loader:
             found[name] = (value, path)
         if keys.model is not None:
             found[MAIN_MODEL] = (keys.model, ("model",))
-        return {name: self._module(name, value, path, shared) for name, (value, path) in found.items()}
+        first: dict[Any, Module] = {}
+        return {name: self._read_once(name, value, path, shared, first) for name, (value, path) in found.items()}
+
+    def _read_once(self, name: str, value: Any, path: SpecPath, shared: Names, first: dict[Any, Module]) -> Module:
+        """A block; one that reads as one before, in which nothing is wrong, is taken over. `first` are those before."""
+        text = reading(self.document, path) if name != MAIN_MODEL else None
+        if text in first:
+            shift = shift_between(self.document, first[text].path, path)
+            return first[text].elsewhere(name, path, shift)
+        told = self.report.told
+        module = self._module(name, value, path, shared)
+        if text is not None and self.report.told == told:
+            first[text] = module
+        return module
 
     def _module(self, name: str, value: Any, path: SpecPath, shared: Names) -> Module:
         if not isinstance(value, dict):

@@ -24,6 +24,7 @@ LEVELS: dict[str, float] = {
     **dict.fromkeys(("number", "solve", "room"), 0.25),
     **dict.fromkeys(("pattern", "scan"), 0.5),
     **dict.fromkeys(("op", "equation", "source", "report"), 1),
+    "alike": 1.25,
     **dict.fromkeys(("placement", "kind", "module"), 1.5),
     **dict.fromkeys(("ops", "kinds"), 2),
     **dict.fromkeys(("graph", "schema"), 3),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,8 @@ from blockgraph.errors import BlockgraphError
 from blockgraph.facts import prove
 from blockgraph.graph import Graph, Repeat
 from blockgraph.lints import bodies, lint
+from blockgraph.module import Module
+from blockgraph.syntax import walk
 
 ROOT = Path(__file__).parent.parent
 FILES = [*sorted((ROOT / "specs").rglob("*.yaml")), *sorted((ROOT / "tests" / "broken").rglob("*.yaml"))]
@@ -134,6 +136,9 @@ DOUBTED = """    parts: {one: layer_norm, two: layer_norm, ff: {kind: feed_forwa
     equations: |
       x = ff(two(one(x)))
 """
+SLIP = """    parts: {ff: {kind: feed_forward, hidden: 8, activation: relu}}
+    equations: x = ff(x) if x else x
+"""
 WRONG = BLOCK.replace("heads: H", "heads: 3")
 
 
@@ -162,6 +167,51 @@ def test_blocks_that_read_the_same_are_as_if_worked_out_each(
         assert list(bodies(copied.graph)) == list(bodies(written.graph))
         assert prove(copied.graph) == prove(written.graph)
     assert difference(copied.graph, written.graph) == []
+
+
+PLACED = """    inputs: {x: [B, T, C], ids: {ids: [B, T], below: 4*C}}
+    params: {gain: {shape: [C], init: ones}}
+    placement: {params: {a: [C]}, equations: x = gain*x + a*f(norm(x))}
+    norm: layer_norm
+    sublayers: [{kind: attention, heads: H}, {kind: feed_forward, hidden: 4*C, activation: relu}]
+"""
+SCALED = """    norm: {kind: layer_norm, share: true}
+    sublayers:
+      - {kind: cross_attention, heads: H, with: {memory: x}, branch_scale: 1/2}
+"""
+
+
+@pytest.mark.parametrize("block", [BLOCK, WRITTEN, PLACED, SCALED, DOUBTED])
+def test_blocks_that_read_the_same_are_as_if_read_each(block: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = stacked(block, f"    # a remark\n{block}", block)
+    spec = specs.load(text)
+    assert [spec.modules[name].original.name for name in ("b0", "b1", "b2")] == ["b0"] * 3
+    monkeypatch.setattr(specs, "reading", lambda *_: None)
+    anew = specs.load(text)
+    assert (spec.findings, anew.findings) == ((), ())
+    for name, module in anew.modules.items():
+        assert module.original is module
+        assert replace(spec.modules[name], lines=(), like=None) == replace(module, lines=())
+        assert located(spec.modules[name]) == located(module)
+
+
+def located(module: Module) -> list[tuple[object, ...]]:
+    """The equations of a module, each with its path and the place of everything in it."""
+    return [
+        (
+            line.equation,
+            line.path,
+            line.written,
+            *(line.locate(node.start, node.end) for node in walk(line.equation.expr)),
+        )
+        for line in module.lines
+    ]
+
+
+def test_a_block_in_which_something_is_wrong_is_read_each_time() -> None:
+    spec = specs.load(stacked(SLIP, SLIP))
+    assert [(one.code, one.place.start.line) for one in spec.findings] == [("BG010", 5), ("BG010", 8)]
+    assert spec.modules["b1"].original is spec.modules["b1"]
 
 
 def test_what_a_lint_finds_in_blocks_that_read_the_same_is_told_of_each() -> None:

@@ -6,8 +6,8 @@ value, one for each call of a part, and those of a block at each of its calls. A
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from blockgraph.errors import Place
@@ -32,23 +32,25 @@ def extent(spec: Spec, limit: int) -> Extent:
     """The extent of all modules, each counted once, after the blocks that it uses."""
     sizes: dict[str, int] = {}
     circle: tuple[str, Place] | None = None
-    for first in spec.modules:
-        waiting = {} if first in sizes else {first: _uses(spec, spec.modules[first])}
+    for first, module in spec.modules.items():
+        if circle is None and (like := module.original.name) in sizes:
+            sizes[first] = sizes[like]
+        waiting = {} if first in sizes else {first: _uses(spec, module)}
         while waiting:
             name = next(reversed(waiting))
-            place, block = next(waiting[name], (None, ""))
-            if place is None:
+            locate, block = next(waiting[name], (None, ""))
+            if locate is None:
                 sizes[name] = _size(spec.modules[name], sizes, spec, MAX_COUNTED)[0]
                 del waiting[name]
             elif block in waiting:
-                circle = circle or (block, place)
+                circle = circle or (block, locate())
             elif block not in sizes:
                 waiting[block] = _uses(spec, spec.modules[block])
     large = [name for name in (spec.main, *spec.modules) if sizes.get(name, 0) > limit]
     return Extent(_size(spec.modules[large[0]], sizes, spec, limit)[1] if large else None, circle)
 
 
-def _uses(spec: Spec, module: Module) -> Iterator[tuple[Place, str]]:
+def _uses(spec: Spec, module: Module) -> Iterator[tuple[Callable[[], Place], str]]:
     """The blocks of the file that a module calls, each once, and where."""
     blocks = {name: _blocks(spec, part) for name, part in module.parts.items()}
     if not any(blocks.values()):
@@ -59,7 +61,7 @@ def _uses(spec: Spec, module: Module) -> Iterator[tuple[Place, str]]:
             for block in blocks.get(node.name, ()) if isinstance(node, Call) else ():
                 if block not in told:
                     told.add(block)
-                    yield line.locate(node.start, node.end), block
+                    yield partial(line.locate, node.start, node.end), block
 
 
 def _blocks(spec: Spec, part: PartDecl) -> tuple[str, ...]:
@@ -94,9 +96,8 @@ def _size(module: Module, sizes: Mapping[str, int], spec: Spec, limit: int) -> t
 def _steps(expr: Expr, values: set[str]) -> Iterator[Expr]:
     """The operations with a value in them: what has none may be worked out as a number."""
     order = list(walk(expr))
-    with_value = Counter[int]()
+    with_value = set[int]()
     for node in reversed(order):  # children come after their parents
-        holds = isinstance(node, Name) and node.name in values
-        if holds or any(with_value[id(child)] for child in children(node)):
-            with_value[id(node)] = 1
-    yield from (node for node in order if isinstance(node, STEPS) and with_value[id(node)])
+        if node.name in values if isinstance(node, Name) else any(id(one) in with_value for one in children(node)):
+            with_value.add(id(node))
+    yield from (node for node in order if isinstance(node, STEPS) and id(node) in with_value)

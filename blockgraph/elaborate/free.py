@@ -21,18 +21,14 @@ def report_free_sizes(spec: Spec, graph: Graph, report: Report) -> None:
     if "dims" in spec.unread:
         return
     known = spec.dims.keys() | graph.dims.keys()
-    told, sound = set(known), set[int]()
+    told = set(known)
     for body in _bodies(graph):
-        if id(body.original) in sound:
-            continue  # it has the sizes of one that was looked through
-        before = len(told)
-        for name, dims, index in _fixed(body.original):
+        for name, dims, index in _fixed(body):
             free = sorted({symbol for dim in dims for symbol in dim.symbols} - told)
             if free and (place := body.nodes[index].place) is not None:
                 told.update(free)
                 message = f"`{name}` depends on `{free[0]}`, which the inputs bring anew at every call"
                 report.add("BG038", message, place, f"add `{free[0]}` to `dims`, with a number or empty for any size")
-        sound |= {id(body.original)} if len(told) == before else set()
     for dim, symbol, port in _untold(graph, set(known)):
         place = spec.document.key((*spec.modules[spec.main].path, "inputs", port.name))
         help = f"give an input an axis that is `{symbol}` itself, or add `{symbol}` to `dims`"
@@ -40,11 +36,15 @@ def report_free_sizes(spec: Spec, graph: Graph, report: Report) -> None:
 
 
 def _bodies(graph: Graph) -> Iterator[Graph]:
-    waiting = [graph]
+    """The graph and the bodies in it, each of those that are equal up to name and places once."""
+    waiting, seen = [graph], set[int]()
     while waiting:
-        body = waiting.pop()
+        body = waiting.pop().original
+        if id(body) in seen:
+            continue
+        seen.add(id(body))
         yield body
-        for node in body.original.nodes:
+        for node in body.nodes:
             waiting.extend(node.op.bodies if isinstance(node.op, Repeat) else ())
 
 

@@ -6,96 +6,69 @@ of the first is taken over, and only whoever looks at nodes or places of another
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Self
 
-from blockgraph.elaborate.body import MAX_NODES, Body
-from blockgraph.elaborate.env import Env
-from blockgraph.elaborate.instance import Instance, ModuleInstance
+from blockgraph.alike import covers, tree_at
+from blockgraph.elaborate.body import MAX_NODES, Session
 from blockgraph.elaborate.replay import Start
 from blockgraph.errors import Place, Position, SpecPath, spec_path
-from blockgraph.graph import Graph, Repeat, Shift, covers
+from blockgraph.graph import Graph, Repeat
+from blockgraph.module import Module, PartDecl
 from blockgraph.op import Type
 from blockgraph.records import dataclass
-from blockgraph.source import Document, Tree
+from blockgraph.source import Tree
 
 
 @dataclass(frozen=True, slots=True)
 class Layered:
-    """The graph of a block as a layer, the path where the block is written, and how many steps it counted."""
+    """The graph of a block as a layer, the block, and how many steps it counted."""
 
     graph: Graph
-    path: SpecPath
+    module: Module
     counted: int
 
     @classmethod
-    def of(cls, graph: Graph, body: Body, layer: Instance, start: Start) -> Self | None:
+    def of(cls, graph: Graph, session: Session, module: Module, start: Start) -> Self | None:
         """What can be taken over from a layer; None after a finding, and where places are not those of its own text."""
-        module, session = _module(layer), body.session
-        tree = _tree(session.spec.document, module)
+        tree = tree_at(session.spec.document, module.path)
         if session.report.told != start.told or tree is None or _has_stack(graph):
             return None
-        own = spec_path(module)
+        own = spec_path(module.path)
         places = [one.place for one in graph.nodes] + [one.place for one in graph.steps]
         places += [one.place for one in graph.scopes.values()]
         if not all(place is None or _is_movable(own, tree, place) for place in places):
             return None
         return cls(graph, module, session.nodes - start.counted)
 
-    def copy(self, body: Body, name: str, layer: Instance) -> Graph | None:
-        """The graph of another layer that reads the same; None if there is no room for it."""
-        session, module = body.session, _module(layer)
+    def copy(self, session: Session, module: Module) -> Graph | None:
+        """The graph of another block that reads the same; None if there is no room for it."""
         if session.nodes + self.counted > MAX_NODES:
             return None
         session.nodes += self.counted
-        session.called.add(name)
-        here, there = (_tree(session.spec.document, path) for path in (module, self.path))
-        assert here is not None
-        assert there is not None
-        shift = Shift(here.start.line - there.start.line, spec_path(self.path), spec_path(module))
-        return self.graph.elsewhere(name, shift)
+        session.called.add(module.name)
+        return self.graph.elsewhere(module.name, self.module.way_to(module))
 
 
-def likeness_of_layer(
-    layer: Instance, stack: SpecPath, env: Env, inputs: Sequence[tuple[str, Type]]
-) -> tuple[Any, ...] | None:
-    """What two layers of a stack have in common that have the same graph; None for one that has no text of its own."""
-    if not isinstance(layer, ModuleInstance) or any(given.shape is None for _, given in inputs):
+def likeness_of_layer(module: Module | None, decl: PartDecl, around: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+    """What two layers have in common that have the same graph; None for one that is no block.
+
+    `around` is what they have in common by the stack they are in: see `likeness_of_stack`.
+    """
+    if module is None or around is None:
         return None
-    text = _text(layer.body.session.spec.document, _module(layer))
-    if text is None:
+    return (around, id(module.original), repr(decl.options))
+
+
+def likeness_of_stack(path: SpecPath, likeness: tuple[Any, ...], inputs: dict[str, Type]) -> tuple[Any, ...] | None:
+    """The part of a layer's likeness that all layers of a stack at `path` share; None where an input is unknown."""
+    if any(given.shape is None for given in inputs.values()):
         return None
-    stretchy = tuple(dim.stretchy for _, given in inputs for dim in given.shape or ())  # equal to 1, and not the same
-    return (stack, text, repr(layer.decl.options), env.likeness, tuple(inputs), stretchy)
+    stretchy = tuple(dim.stretchy for given in inputs.values() for dim in given.shape or ())  # equal to 1, not the same
+    return (path, likeness, tuple(inputs.items()), stretchy)
 
 
 def _has_stack(graph: Graph) -> bool:
     return any(isinstance(node.op, Repeat) for node in graph.nodes)
-
-
-def _module(layer: Instance) -> SpecPath:
-    assert isinstance(layer, ModuleInstance)
-    assert layer.module is not None
-    return layer.module.path
-
-
-def _text(document: Document, path: SpecPath) -> tuple[Any, ...] | None:
-    """The text of a block and its first column; None in a file with anchors, where equal texts may differ."""
-    tree = _tree(document, path)
-    if tree is None or "&" in document.text:
-        return None
-    (first, column), (last, end) = tree.start, tree.end
-    head, *rest = document.lines[first - 1 : last]
-    lines = [head[column - 1 :], *rest]
-    lines[-1] = lines[-1][: end - 1 if rest else end - column]
-    return (column, tuple(lines))
-
-
-def _tree(document: Document, path: SpecPath) -> Tree | None:
-    tree: Tree | None = document.tree
-    for step in path:
-        tree = tree.child(step) if tree is not None else None
-    return tree
 
 
 def _is_movable(own: str, tree: Tree, place: Place) -> bool:

@@ -13,12 +13,12 @@ from blockgraph.elaborate.env import Env
 from blockgraph.elaborate.frame import Frame
 from blockgraph.elaborate.instance import Argument, Instance, ModuleInstance
 from blockgraph.elaborate.items import UNKNOWN, Ref
-from blockgraph.elaborate.layers import Layered, likeness_of_layer
+from blockgraph.elaborate.layers import Layered, likeness_of_layer, likeness_of_stack
 from blockgraph.elaborate.options import BLOCK_OPTIONS
 from blockgraph.elaborate.parts import instantiate
 from blockgraph.elaborate.replay import Start
 from blockgraph.errors import SpecPath, near
-from blockgraph.graph import Graph, GraphBuilder, Port, Repeat, Scope, Segment
+from blockgraph.graph import Graph, GraphBuilder, Port, Repeat, Scope, Segment, distinct
 from blockgraph.module import PartDecl
 from blockgraph.op import Type
 from blockgraph.ops.leaf import Input
@@ -129,13 +129,12 @@ class StackInstance(Instance):
         layers, segments = _folded(self._layers(), self._segments(self._layers()))
         inputs = tuple(ref for ref, _ in args.values())
         if segments is None or any(self.body.type(ref).shape is None for ref in inputs):
-            for layer in layers:
-                self._body(layer.decl, args)
+            self._bodies(layers, args)
             return (self.body.unknown("stack", *inputs),)
-        bodies = tuple(self._body(layer.decl, args) for layer in layers)
-        if any(body is None for body in bodies):
-            return (self.body.unknown("stack", *inputs),)
+        bodies = self._bodies(layers, args)
         graphs = tuple(body for body in bodies if body is not None)
+        if len(graphs) < len(bodies):
+            return (self.body.unknown("stack", *inputs),)
         carried = self._carried(frame, node, graphs, tuple(args))
         if carried is None:
             return (self.body.unknown("stack", *inputs),)
@@ -197,21 +196,29 @@ class StackInstance(Instance):
     def _complain(self, code: str, message: str, place: Any, help: str) -> None:
         self.env.report.add(code, message, place, help)
 
-    def _body(self, decl: PartDecl, args: Mapping[str, Argument]) -> Graph | None:
-        """The graph of one layer over inputs of the stack's types; None if its output is unknown."""
-        builder = GraphBuilder(decl.kind)
-        body = Body(self.body.session, builder, in_stack=True)
-        path = decl.kind if decl.kind == "stack" else ""  # a stack needs a name before its layers' numbers
-        layer = instantiate(body, decl, path, self._inside)
-        inputs = [(name, self.body.type(ref)) for name, (ref, _) in args.items()]
-        like = likeness_of_layer(layer, self.decl.path, self._inside, inputs)
-        memo = self._inside.memo
-        if like in memo and (copied := memo[like].copy(body, decl.kind, layer)) is not None:
+    def _bodies(self, layers: list[Layer], args: Mapping[str, Argument]) -> list[Graph | None]:
+        """The graphs of the layers over inputs of the stack's types; None for one whose output is unknown."""
+        env = self._inside
+        inputs = {name: self.body.type(ref) for name, (ref, _) in args.items()}
+        around = likeness_of_stack(self.decl.path, env.likeness, inputs)
+        return [self._body(layer.decl, args, env, around) for layer in layers]
+
+    def _body(
+        self, decl: PartDecl, args: Mapping[str, Argument], env: Env, around: tuple[Any, ...] | None
+    ) -> Graph | None:
+        session, memo = self.body.session, env.memo
+        module = session.spec.modules.get(decl.kind)
+        like = likeness_of_layer(module, decl, around)
+        if module is not None and like in memo and (copied := memo[like].copy(session, module)) is not None:
             return copied  # type: ignore[no-any-return]
+        builder = GraphBuilder(decl.kind)
+        body = Body(session, builder, in_stack=True)
         start = Start.of(body)
+        path = decl.kind if decl.kind == "stack" else ""  # a stack needs a name before its layers' numbers
+        layer = instantiate(body, decl, path, env)
         graph = self._write_body(builder, body, layer, decl, args)
-        if like is not None and graph is not None:
-            kept = Layered.of(graph, body, layer, start)
+        if module is not None and like is not None and graph is not None:
+            kept = Layered.of(graph, session, module, start)
             memo.update({like: kept} if kept is not None else {})
         return graph
 
@@ -243,7 +250,7 @@ class StackInstance(Instance):
     ) -> tuple[int | None, ...] | None:
         """Which output becomes which input of the next layer; None after a finding."""
         carried: tuple[int | None, ...] | None = None
-        for graph in graphs:
+        for graph in distinct(graphs):
             outputs = tuple(port.name for port in graph.outputs)
             found = tuple(names.index(name) if name in names else None for name in outputs)
             if all(index is None for index in found):

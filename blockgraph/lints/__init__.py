@@ -76,14 +76,18 @@ def _modules() -> list[ModuleType]:
 
 def bodies(graph: Graph) -> Iterator[Graph]:
     """The graph and the bodies of all stacks in it, with the numbers and conditions of the whole."""
-    waiting, known = [graph], {}
+    waiting, known = [graph], dict[int, Graph]()
+    inside: dict[int, list[Graph]] = {}
     while waiting:
         one = waiting.pop()
         yield one
-        for node in one.original.nodes:
-            for body in node.op.bodies if isinstance(node.op, Repeat) else ():
-                source = body.original
-                if id(source) not in known:
-                    known[id(source)] = replace(source, dims=graph.dims, conditions=graph.conditions)
-                same = known[id(source)]
-                waiting.append(same if body.shift is None else same.elsewhere(body.name, body.shift))
+        if id(one.original) not in inside:
+            inside[id(one.original)] = [
+                body for node in one.original.nodes if isinstance(node.op, Repeat) for body in node.op.bodies
+            ]
+        for body in inside[id(one.original)]:
+            source = body.original
+            if id(source) not in known:
+                known[id(source)] = replace(source, dims=graph.dims, conditions=graph.conditions)
+            same = known[id(source)]
+            waiting.append(same if body.shift is None else same.elsewhere(body.name, body.shift))

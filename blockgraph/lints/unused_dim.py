@@ -21,14 +21,22 @@ def lint_spec(graph: Graph, spec: Declared, others: Mapping[str, Graph]) -> Iter
     data = spec.document.data
     if not isinstance(data, dict):
         return
-    used = {word for key, value in data.items() if key not in FREE_TEXT for word in _words(value)}
-    axes = (axis for module in spec.modules.values() for one in module.inputs for axis in one.dims)  # also by default
-    used |= {node.name for axis in axes for node in walk(axis.expr) if isinstance(node, Name)}
-    for name in spec.dims:
-        if name not in used:
-            message = f"the dim `{name}` is never used"
-            place = spec.document.key(("dims", name))
-            yield Finding(CODE, message, place, "use it, or leave it out", severity="warning")
+    unused = dict.fromkeys(spec.dims)
+    for word in _used(data, spec):
+        unused.pop(word, None)
+        if not unused:
+            return
+    for name in unused:
+        message = f"the dim `{name}` is never used"
+        place = spec.document.key(("dims", name))
+        yield Finding(CODE, message, place, "use it, or leave it out", severity="warning")
+
+
+def _used(data: dict[str, Any], spec: Declared) -> Iterator[str]:
+    yield from _words([value for key, value in data.items() if key not in FREE_TEXT])
+    for module in spec.modules.values():
+        for axis in (axis for one in module.inputs for axis in one.dims):  # also by default
+            yield from (node.name for node in walk(axis.expr) if isinstance(node, Name))
 
 
 def _words(data: Any) -> Iterator[str]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from blockgraph.dims import Dim
 from blockgraph.errors import Finding
-from blockgraph.graph import Graph, Node, Repeat
+from blockgraph.graph import Graph, Node, Repeat, distinct
 from blockgraph.op import Op
 from blockgraph.ops.leaf import Param
 from blockgraph.records import dataclass
@@ -88,19 +88,15 @@ def parameters_in(graph: Graph, value: int) -> Iterator[str]:
 
 def originals(stack: Repeat) -> Iterator[Graph]:
     """The bodies of a stack, those that are equal up to name and places once."""
-    yield from {id(body.original): body.original for body in stack.bodies}.values()
+    yield from (body.original for body in distinct(stack.bodies))
 
 
 def asked(
-    bodies: Iterable[Graph], question: Callable[[Graph], Iterable[Finding]]
+    bodies: Sequence[Graph], question: Callable[[Graph], Iterable[Finding]]
 ) -> Iterator[tuple[Graph, list[Finding]]]:
     """What is found in each body; a copy of one in which nothing is found is not asked."""
-    told: dict[int, list[Finding]] = {}
-    for body in bodies:
-        source = body.original
-        if id(source) not in told:
-            told[id(source)] = list(question(source))
-        if source is body:
-            yield body, told[id(source)]
-        elif told[id(source)]:
-            yield body, list(question(body))
+    told = {id(body.original): list(question(body.original)) for body in distinct(bodies)}
+    if any(told.values()):
+        for body in bodies:
+            known = told[id(body.original)]
+            yield body, known if body is body.original or not known else list(question(body))
