@@ -14,6 +14,8 @@ from blockgraph.lazy import np
 from blockgraph.records import dataclass
 
 Outputs = Mapping[str, Any]
+CHUNK = 1 << 18
+"""Logits that are worked on at once, so that they stay in the cache."""
 
 
 class Loss(Protocol):
@@ -106,17 +108,16 @@ class CrossEntropy:
         name = self._name(outputs)
         logits, targets = outputs[name], np.asarray(self.targets)
         counted = self._counted(name, logits, targets)
-        rows, ids = logits[counted], targets[counted]
-        shifted = rows - rows.max(axis=-1, keepdims=True, initial=-np.inf) if rows.size else rows
-        sums = np.exp(shifted).sum(axis=-1, keepdims=True)
-        place = (np.arange(len(ids)), ids)
-        losses = np.log(sums[:, 0].astype(np.float64)) - shifted[place]
+        places, ids = np.flatnonzero(counted), targets[counted]
         share = 1 / max(len(ids), 1) if self.reduce == "mean" else 1.0
-        drows = np.exp(shifted) / sums
-        drows[place] -= 1
-        dlogits = np.zeros_like(logits)
-        dlogits[counted] = drows * share
-        return float(losses.sum() * share), {name: dlogits}
+        rows = logits.reshape(counted.size, logits.shape[-1])
+        drows, losses = np.zeros(rows.shape, rows.dtype), np.empty(len(ids))
+        step = max(1, CHUNK // max(1, rows.shape[-1]))
+        for stretch in (slice(low, low + step) for low in range(0, len(ids), step)):
+            some = rows[places[stretch]]
+            losses[stretch] = _descend(some, ids[stretch])
+            drows[places[stretch]] = some * share
+        return float(losses.sum() * share), {name: drows.reshape(logits.shape)}
 
     def _name(self, outputs: Outputs) -> str:
         if self.output is None and len(outputs) == 1:
@@ -145,6 +146,18 @@ class CrossEntropy:
             help = "a target that marks positions to leave out is given as `ignore=`"
             raise InputError([Finding("BG303", message, Place(""), help)])
         return counted
+
+
+def _descend(logits: Any, ids: Any) -> Any:
+    """The losses of some positions; their gradients come where the logits were."""
+    place = (np.arange(len(ids)), ids)
+    logits -= logits.max(axis=-1, keepdims=True)
+    own = logits[place]
+    np.exp(logits, out=logits)
+    sums = logits.sum(axis=-1, keepdims=True)
+    logits /= sums
+    logits[place] -= 1
+    return np.log(sums[:, 0].astype(np.float64)) - own
 
 
 def loss_of(given: Any) -> Loss:
