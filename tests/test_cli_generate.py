@@ -16,7 +16,9 @@ import numpy as np
 import pytest
 
 import blockgraph as bg
+from blockgraph.decode.memory import foresee
 from blockgraph.decode.sampling import Choice, choose, vocabulary
+from tests.bench import estimates
 from tests.test_cli import ROOT, Run, run
 from tests.test_conformance import model
 
@@ -153,6 +155,74 @@ def test_without_the_package_text_is_refused_with_what_to_install(
     assert 'pip install "blockgraph[tokenizers]"' in err
 
 
+def test_a_row_ends_with_the_first_id_of_stop_and_the_run_with_the_last_row(run: Run, tmp_path: Path) -> None:
+    ids, out = [[1, 2, 3], [4, 5, 6]], tmp_path / "out.npy"
+    first, second = best("gpt2", {"tokens": ids}, "tokens", 12)
+    stops = (first[1], next(one for one in second[3:] if one not in first[:2]))
+    ends = [min(row.index(one) for one in stops if one in row) + 1 for row in (first, second)]
+    assert 0 < min(ends) < max(ends) < 12
+    words = [*GENERATE, "--input", saved(tmp_path / "ids.npy", ids), "--tokens", 12, "--force", "-o", out]
+    words += [word for one in stops for word in ("--stop", one)]
+    rows = [first[: ends[0]], second[: ends[1]]]
+    assert run(*words)[:2] == (0, "".join(" ".join(map(str, row)) + "\n" for row in rows))
+    assert json.loads(run(*words, "--format", "json")[1])["ids"] == rows
+    filled = [row + row[-1:] * (max(ends) - len(row)) for row in rows]
+    np.testing.assert_array_equal(np.load(out), np.concatenate([ids, filled], axis=1))
+
+
+def test_python_generates_what_the_command_does() -> None:
+    one, ids = model("gpt2"), [[1, 2, 3], [4, 5, 6]]
+    new = np.asarray(best("gpt2", {"tokens": ids}, "tokens", 6))
+    decoder = one.program.decoder(one.cast("float32"))
+    np.testing.assert_array_equal(np.stack(list(decoder.generate(ids, 6)), axis=1), new)
+    decoder = one.program.decoder(one.cast("float32"))
+    (only,) = decoder.generate(ids[:1], 6, stop=[int(new[0, 0])])
+    assert only == new[:1, 0]
+
+
+WRONG_CHOICES: dict[str, tuple[dict[str, Any], str]] = {
+    "a stop beyond the ids": ({"stop": [99]}, r"BG303 .* no row ends with 99: ids of `tokens` run from 0 to "),
+    "a stop that is no id": ({"stop": [1.5]}, r"BG303 .* no row ends with 1.5"),
+    "one stop without a list": ({"stop": 5}, r"BG022 .* `stop`: ids expected, got 5\n  help: write \[5\]"),
+    "no number of ids": ({"count": 0}, r"BG022 .* `count`: whole number from 1 on expected, got 0"),
+    "a temperature below 0": ({"temperature": -1}, r"BG022 .* `temperature`: number from 0 on expected, got -1"),
+    "the best of some where the best is taken": ({"top_k": 3}, r"BG022 .* `top_k` chooses among what is drawn"),
+    "a few ids too many": ({"count": 15}, r"BG109 .*\n  help: at most 14 new ids after this prompt: `--tokens 14`"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_CHOICES)
+def test_a_choice_that_makes_no_sense_is_refused_before_the_first_id(name: str) -> None:
+    one, (given, message) = model("gpt2"), WRONG_CHOICES[name]
+    with pytest.raises(bg.InputError, match=message):
+        one.program.decoder(one.cast("float32")).generate([[1, 2, 3]], **given)
+
+
+def test_a_generation_that_needs_more_memory_than_allowed_does_not_start(run: Run, tmp_path: Path) -> None:
+    words = [*GENERATE, "--input", saved(tmp_path / "ids.npy", [[1, 2, 3]]), "--tokens", 4]
+    code, out, err = run(*words, "--max-memory", "1M")
+    assert (code, out) == (2, "")
+    assert "BG904" in err
+    assert "ask for fewer --tokens" in err
+    assert run(*words, "--max-memory", "100M")[0] == 0
+
+
+@pytest.mark.parametrize(("prompt", "count"), [(1, 400), (300, 8)])
+@pytest.mark.parametrize("name", ["gpt2", "mixtral", "gemma2"])
+def test_a_generation_takes_the_memory_that_was_told_before_it(name: str, prompt: int, count: int) -> None:
+    program = estimates.narrowed(estimates.shallow(bg.compile(ROOT / "specs" / "models" / f"{name}.yaml")))
+    params = program.init(0, "float32")
+    ids = np.ones((2, prompt), int)
+
+    def work() -> Any:
+        decoder = program.decoder(params)
+        return decoder, list(decoder.generate(ids, count))
+
+    list(program.decoder(params).generate(ids[:, :1], 1))  # modules are loaded
+    report = foresee(program.schedule, {"B": 2}, prompt, prompt + count - 1, "float32")
+    assert estimates.within(report.total, report.parameters + estimates.peak(work))
+
+
 REFUSED = {
     "numbers that are no ids": (
         [[0.5, 1.0]],
@@ -160,8 +230,12 @@ REFUSED = {
         "float64 help: if that is what its numbers mean, give `array.astype(int)`",
     ),
     "ids out of range": ([[1, 99]], "BG303", "`tokens` holds 99 at [0, 0]"),
-    "a prompt longer than the positions": ([[1] * 20], "BG109", "T = 25 exceeds L = 16"),
-    "more tokens than positions": ([[1] * 12], "BG109", "T = 17 exceeds L = 16"),
+    "a prompt longer than the positions": ([[1] * 20], "BG109", "help: the prompt alone is too long: give 4 ids less"),
+    "more tokens than positions": (
+        [[1] * 12],
+        "BG109",
+        "T = 17 exceeds L = 16 help: at most 5 new ids after this prompt: `--tokens 5`",
+    ),
     "an empty prompt": (np.zeros((1, 0), int), "BG302", "one position at least"),
 }
 
@@ -207,7 +281,7 @@ def test_a_spec_that_cannot_be_continued_is_refused_with_the_reason(name: str, r
 def test_vectors_have_no_next_one_to_choose() -> None:
     program = bg.compile({"dims": {"C": 8}, "block": {"equations": 'y = cumsum(x, "b [t] c")'}})
     with pytest.raises(bg.InputError, match="no inputs of ids have an axis of positions"):
-        vocabulary(program.decoder({}))
+        vocabulary(program.spec, program.graph, program.schedule.timing.time)
 
 
 def test_without_weights_or_prompt_there_is_nothing_to_continue(run: Run) -> None:

@@ -15,6 +15,7 @@ from blockgraph.room import free_memory
 if TYPE_CHECKING:
     from blockgraph.api import Program
     from blockgraph.cli.specs import Examined
+    from blockgraph.cost.memory import MemoryReport
 
 NAMED_ARRAYS = (".npz", ".safetensors")
 
@@ -35,6 +36,11 @@ def add_arguments(parser: Parser, dtype: bool = True) -> None:
     parser.add_argument("--params", metavar="FILE", help="the parameters by name, as .npz or .safetensors")
     help = "a folder with config.json and *.safetensors; the spec's `checkpoint:` maps sizes and names"
     parser.add_argument("--checkpoint", metavar="DIR", help=help)
+    add_max_memory(parser)
+
+
+def add_max_memory(parser: Parser) -> None:
+    """The limit of memory."""
     help = "refuse a run that needs more, as in 800M or 12G (default: three quarters of what is free)"
     parser.add_argument("--max-memory", type=bytes_of, metavar="BYTES", help=help)
 
@@ -132,13 +138,24 @@ class Unready(Exception):
 
 def refuse_size(program: Program, numbers: Mapping[str, int], options: Namespace) -> None:
     """Raises EnvironmentFailure (BG904) when a run is estimated to need more memory than is allowed."""
-    free = free_memory()
-    allowed = options.max_memory or (None if free is None else free * 3 // 4)
+    allowed = allowed_memory(options)
     if allowed is None:
         return
     report = replace(program, plan=False).memory(options.dtype, traced=True, **numbers)
     if program.plan and report.parameters + report.inputs <= allowed:
         report = program.memory(options.dtype, traced=True, **numbers)
+    help = "choose smaller sizes with --batch, --time or --set, or raise --max-memory"
+    refuse_memory(program.spec.path, report, allowed, help)
+
+
+def allowed_memory(options: Namespace) -> int | None:
+    """The bytes that a run may take: `--max-memory`, or three quarters of what is free where the machine tells."""
+    free = free_memory()
+    return options.max_memory or (None if free is None else free * 3 // 4)
+
+
+def refuse_memory(path: str, report: MemoryReport, allowed: int, help: str) -> None:
+    """Raises EnvironmentFailure (BG904) for a run that needs more memory than is allowed."""
     if report.total <= allowed:
         return
     largest = report.largest_held or report.largest
@@ -147,8 +164,7 @@ def refuse_size(program: Program, numbers: Mapping[str, int], options: Namespace
         f"the run needs {report.total:,} bytes ({report.parameters:,} for parameters), "
         f"and {allowed:,} are allowed{told}"
     )
-    help = "choose smaller sizes with --batch, --time or --set, or raise --max-memory"
-    raise EnvironmentFailure([Finding("BG904", message, Place(program.spec.path), help)])
+    raise EnvironmentFailure([Finding("BG904", message, Place(path), help)])
 
 
 def given_inputs(program: Program, texts: Sequence[str]) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class Rows:
     def _room(self, new: int) -> int:
         """How many rows a buffer for a window has."""
         assert self.past is not None, "only a window has a size"
-        return self.past + max(new, 1 + self.past // SLACK)
+        return room_of(self.past, new)
 
     def _make_room(self, x: Any, clock: Clock) -> None:
         """A larger buffer, twice as large at least; or for a window the rows that still count, moved to the front."""
@@ -71,3 +71,8 @@ class Rows:
             kept = old[(*self._before, slice(start, start + rows))]
             new[(*self._before, slice(0, rows))] = kept.copy() if reuse and start < rows else kept
         self.buffer, self.base = new, known - rows
+
+
+def room_of(past: int, new: int) -> int:
+    """How many rows a buffer for a window of `past` has when `new` ones come at once."""
+    return past + max(new, 1 + past // SLACK)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from blockgraph.arrays import bind_inputs, broken_bounds, own_array
+from blockgraph.arrays import bind_inputs, broken_bounds, own_array, refuse_count
 from blockgraph.decode.bind import Bound, bind, longest
 from blockgraph.decode.derive import Schedule, derive
 from blockgraph.decode.opened import opened
@@ -18,6 +19,7 @@ from blockgraph.graph import Graph, Port
 from blockgraph.lazy import np
 from blockgraph.ops.leaf import Param
 from blockgraph.records import dataclass
+from blockgraph.wording import show_value
 
 
 def scheduled(spec: Any, graph: Graph, flat: Graph) -> Schedule:
@@ -139,6 +141,11 @@ class Decoder:
         """Raises InputError (BG109) if the spec has bounds, such as a table of positions, that `total` is beyond."""
         self._refuse_bounds({str(self.time): total})
 
+    @property
+    def left(self) -> int:
+        """How many positions more the bounds of the spec allow."""
+        return longest(self.graph.conditions, str(self.time), self.numbers, self.length, sys.maxsize) - self.length
+
     def _refuse_bounds(self, numbers: Mapping[str, int]) -> None:
         findings = broken_bounds(self.graph.conditions, {**self.numbers, **numbers})
         if findings:
@@ -158,6 +165,31 @@ class Decoder:
     def _own(self, value: int, y: Any, x: Any) -> Any:
         """An output that shares no memory with what was given or is kept."""
         return own_array(y, x, {}) if value in self.schedule.timing.given else np.array(y)
+
+    def generate(
+        self,
+        prompt: Any,
+        count: int = 32,
+        *,
+        temperature: float = 0.0,
+        top_k: int | None = None,
+        seed: int = 0,
+        stop: Iterable[int] = (),
+    ) -> Iterator[Any]:
+        """At most `count` arrays of new ids (B,), one after the other, for a prompt of ids (B, T).
+
+        The best ids if `temperature` is 0, else drawn from softmax(scores / temperature), with `top_k` among k ids.
+        A row ends with an id of `stop`, and repeats it until all rows have ended. Raises InputError: BG405 the spec has
+        no scores over ids, BG109 more positions than it allows, BG302, BG303, BG022 what does not fit.
+        """
+        from blockgraph.decode.sampling import Choice, generate
+
+        refuse_count(self.spec, "count", count)
+        refuse_count(self.spec, "top_k", top_k)
+        if not isinstance(stop, Iterable):
+            message = f"`stop`: ids expected, got {show_value(stop)}"
+            raise InputError([Finding("BG022", message, Place(self.spec.path), f"write [{show_value(stop)}]")])
+        return generate(self, prompt, count, Choice(temperature, top_k, seed, tuple(stop)))
 
     def feed(self, x: Any) -> None:
         """A step whose outputs are not wanted: only what later steps need is computed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from itertools import pairwise
 from typing import Any, Final
 
@@ -36,24 +36,29 @@ class Joined:
 
 def joined(schedule: Schedule, fixed: Mapping[int, Any]) -> Iterator[Step | Joined]:
     """The steps with products of one value joined where they stand first."""
-    steps = schedule.steps
-    groups: dict[Part, list[Run]] = {}
-    for step in steps:
-        if isinstance(step, Run) and _is_product(step, fixed):
-            groups.setdefault(step.inputs[0], []).append(step)
-    adds = _biases(schedule, fixed)
+    adds = _biases(schedule, fixed.keys())
     first: dict[int, Joined] = {}
     gone: set[int] = set()
-    for source, products in groups.items():
-        widths = [fixed[one.inputs[1].value].shape[1] for one in products]
-        if len(products) > 1 and sum(widths) * fixed[products[0].inputs[1].value].shape[0] <= LARGEST:
-            first[id(products[0])] = _join(source, products, adds, fixed, gone)
-            gone.update(id(one) for one in products[1:])
-    for step in steps:
+    for source, products in together(schedule, {value: np.shape(array) for value, array in fixed.items()}):
+        first[id(products[0])] = _join(source, products, adds, fixed, gone)
+        gone.update(id(one) for one in products[1:])
+    for step in schedule.steps:
         if id(step) in first:
             yield first[id(step)]
         elif id(step) not in gone:
             yield step
+
+
+def together(schedule: Schedule, shapes: Mapping[int, tuple[int, ...]]) -> Iterator[tuple[Part, list[Run]]]:
+    """The products of one value that become one; `shapes` are those of the values that are the same at every step."""
+    groups: dict[Part, list[Run]] = {}
+    for step in schedule.steps:
+        if isinstance(step, Run) and _is_product(step, shapes):
+            groups.setdefault(step.inputs[0], []).append(step)
+    for source, products in groups.items():
+        weights = [shapes[one.inputs[1].value] for one in products]
+        if len(products) > 1 and sum(columns for _, columns in weights) * weights[0][0] <= LARGEST:
+            yield source, products
 
 
 def _join(
@@ -72,18 +77,18 @@ def _join(
     return Joined(source, np.concatenate(weights, axis=1), bias, tuple(edges), tuple(targets))
 
 
-def _is_product(step: Run, fixed: Mapping[int, Any]) -> bool:
+def _is_product(step: Run, shapes: Mapping[int, tuple[int, ...]]) -> bool:
     left, right = step.inputs if len(step.inputs) == 2 else (None, None)
     return (
         isinstance(step.node.op, MatMul)
         and left is not None
         and right is not None
-        and left.value not in fixed
-        and getattr(fixed.get(right.value), "ndim", 0) == 2
+        and left.value not in shapes
+        and len(shapes.get(right.value, ())) == 2
     )
 
 
-def _biases(schedule: Schedule, fixed: Mapping[int, Any]) -> dict[Part, Run]:
+def _biases(schedule: Schedule, fixed: Set[int]) -> dict[Part, Run]:
     """The sums with a row of parameters, by the value they are added to, where nothing else reads it."""
     readers: dict[Part, list[Run]] = {}
     others = set(schedule.outputs)
@@ -100,7 +105,7 @@ def _biases(schedule: Schedule, fixed: Mapping[int, Any]) -> dict[Part, Run]:
     }
 
 
-def _is_bias(schedule: Schedule, step: Run, part: Part, fixed: Mapping[int, Any]) -> bool:
+def _is_bias(schedule: Schedule, step: Run, part: Part, fixed: Set[int]) -> bool:
     if not isinstance(step.node.op, Add) or step.inputs[0] != part or step.inputs[1].value not in fixed:
         return False
     product, row = (schedule.graph.types[one.value].shape or () for one in step.inputs)

@@ -7,24 +7,24 @@ from argparse import ArgumentTypeError, Namespace
 from typing import TYPE_CHECKING, Any
 
 from blockgraph.cli.arguments import Parser, seed, size
+from blockgraph.cli.runs import add_max_memory
 from blockgraph.cli.terminal import Terminal
 from blockgraph.errors import Finding, InputError, Place
 
 if TYPE_CHECKING:
     from blockgraph.api import Program
-    from blockgraph.decode.decoder import Decoder
-    from blockgraph.dims import Dim
     from blockgraph.op import Type
 
 SUMMARY = "continue a prompt token by token, with a cache derived from the graph"
 EXAMPLES = """\
   blockgraph generate specs/models/gpt2.yaml --checkpoint DIR --input ids.npy --tokens 32
   blockgraph generate specs/models/gpt2.yaml --checkpoint DIR --text "The sea" --temperature 0.8 --top-k 40 --seed 1
-  blockgraph generate specs/models/t5.yaml --checkpoint DIR --input source=ids.npy --input target=start.npy
+  blockgraph generate specs/models/t5.yaml --checkpoint DIR --input source=ids.npy --input target=start.npy --stop 1
 
 what comes out:
   The new ids, a line for each row of the prompt; with --text the new text. -o keeps the prompt's ids and the new
-  ones as one array (B, T). Without --temperature the best id is taken each time.
+  ones as one array (B, T). Without --temperature the best id is taken each time. A row ends with the first id of
+  --stop; in the array of -o it is repeated until all rows have ended.
 """
 
 
@@ -50,12 +50,15 @@ def arguments(parser: Parser) -> None:
     help = "the prompt as text, by the checkpoint's tokenizer.json (needs the extra `tokenizers`)"
     parser.add_argument("--text", metavar="TEXT", help=help)
     parser.add_argument("--tokens", type=size, default=32, metavar="N", help="how many new ids (default: 32)")
+    help = "an id that ends a row, as the tokenizer has for the end of a text (may be repeated)"
+    parser.add_argument("--stop", action="append", type=seed, default=[], metavar="ID", help=help)
     help = "draw ids from softmax(scores / X) instead of taking the best (default: 0)"
     parser.add_argument("--temperature", type=temperature, default=0.0, metavar="X", help=help)
     parser.add_argument("--top-k", type=size, metavar="K", help="draw among the K best only (default: all)")
     parser.add_argument("--seed", type=seed, default=0, metavar="N", help="the seed of what is drawn (default: 0)")
     help = "the type of all floats (default: float32)"
     parser.add_argument("--dtype", choices=("float64", "float32"), default="float32", help=help)
+    add_max_memory(parser)
     parser.add_argument("-o", "--output", metavar="FILE.npy", help="write the prompt's ids and the new ones")
     parser.add_argument("--force", action="store_true", help="replace the file of -o if it is there already")
 
@@ -81,18 +84,21 @@ def _generate(options: Namespace, terminal: Terminal) -> int:
     from blockgraph.cli.progress import tracked
     from blockgraph.cli.runs import compiled, given_params
     from blockgraph.cli.specs import values
-    from blockgraph.decode.sampling import Choice, generate
+    from blockgraph.decode.sampling import Choice, generate, vocabulary
     from blockgraph.lazy import np
 
     one, program = compiled(options.spec, values(options.set), options.checkpoint)
-    schedule = program.schedule
-    params, notes = given_params(one, program, options)
-    if params is None:
+    if not (options.checkpoint or options.params):
         message = "no weights are given, and what is drawn has nothing to say"
         raise InputError([Finding("BG301", message, Place(one.path), "add --checkpoint DIR, or --params FILE")])
-    prompt, decoder = _prompt(program, schedule.timing.time, params, options)
-    choice = Choice(options.temperature, options.top_k, options.seed)
-    steps = generate(decoder, prompt, options.tokens, choice)
+    ids, _ = vocabulary(program.spec, program.graph, program.schedule.timing.time)
+    given = _given(program, ids.name, options)
+    prompt = given.pop(ids.name)
+    _refuse_memory(program, prompt, given, options)
+    params, notes = given_params(one, program, options)
+    assert params is not None, "weights are given"
+    choice = Choice(options.temperature, options.top_k, options.seed, tuple(options.stop))
+    steps = generate(program.decoder(params, given), prompt, options.tokens, choice)
     new = np.stack(list(tracked(steps, options.tokens, "tokens", terminal)), axis=1)
     findings = tuple(dict.fromkeys((*program.findings, *notes)))
     terminal.findings(findings, one.lines)
@@ -100,31 +106,30 @@ def _generate(options: Namespace, terminal: Terminal) -> int:
     return 0
 
 
-def _prompt(program: Program, time: Dim, params: dict[str, Any], options: Namespace) -> tuple[Any, Decoder]:
-    """The ids that are continued, and a decoder that knows all else. Raises InputError, EnvironmentFailure."""
+def _given(program: Program, ids: str, options: Namespace) -> dict[str, Any]:
+    """The prompt under the name of its input, and what else is given. Raises InputError, EnvironmentFailure."""
     from blockgraph.cli.runs import given_inputs
     from blockgraph.cli.tokens import encode
-    from blockgraph.decode.sampling import vocabulary
     from blockgraph.lazy import np
 
-    graph = program.graph
-    types = {port.name: graph.types[port.value] for port in graph.inputs}
+    types = {port.name: program.graph.types[port.value] for port in program.graph.inputs}
     given = {name: _in_a_batch(array, types[name]) for name, array in given_inputs(program, options.input).items()}
-    timed = [name for name, one in types.items() if time in (one.shape or ())]
     if options.text is not None:
         names = [name for name, one in types.items() if one.dtype == "int" and name not in given]
         if not names:
             options.usage("--text is one prompt too many: --input gives all ids")
         given[names[0]] = np.asarray([encode(options.checkpoint, options.text)], dtype=np.int64)
-    context = {name: array for name, array in given.items() if name not in timed}
-    context |= _masks(program, context)
-    decoder = program.decoder(params, context)
-    ids, _ = vocabulary(decoder)
-    if ids.name not in given:
-        message = f"no prompt is given: the input `{ids.name}` is missing"
-        help = f"add --input {ids.name}=FILE.npy" + (", or --text TEXT" if len(types) == 1 else "")
+    if ids not in given:
+        message = f"no prompt is given: the input `{ids}` is missing"
+        help = f"add --input {ids}=FILE.npy" + (", or --text TEXT" if len(types) == 1 else "")
         raise InputError([Finding("BG302", message, Place(program.spec.path), help)])
-    return given[ids.name], decoder
+    time = program.schedule.timing.time
+    masks = [name for name in given if name != ids and time in (types[name].shape or ())]
+    if masks:
+        message = f"the input `{masks[0]}` has an axis of positions, and nothing is known of those that come"
+        help = "leave it out: all positions are visible; or use `decoder.step` in Python"
+        raise InputError([Finding("BG302", message, Place(program.spec.path), help)])
+    return {**given, **_masks(program, {name: array for name, array in given.items() if name != ids})}
 
 
 def _in_a_batch(array: Any, given: Type) -> Any:
@@ -132,15 +137,21 @@ def _in_a_batch(array: Any, given: Type) -> Any:
     return array[None] if given.dtype == "int" and array.ndim == 1 and len(given.shape or ()) == 2 else array
 
 
+def _sizes(program: Program, given: dict[str, Any]) -> dict[str, int]:
+    """The numbers of the dims, and of the symbols that stand alone for an axis of what is given."""
+    graph, numbers = program.graph, dict(program.graph.dims)
+    for port in graph.inputs:
+        if port.name in given:
+            shape = graph.types[port.value].shape or ()
+            numbers.update({str(dim): size for dim, size in zip(shape, given[port.name].shape, strict=False)})
+    return numbers
+
+
 def _masks(program: Program, context: dict[str, Any]) -> dict[str, Any]:
     """Masks over the context that are not given hide nothing."""
     from blockgraph.lazy import np
 
-    graph, numbers = program.graph, dict(program.graph.dims)
-    for port in graph.inputs:
-        if port.name in context:
-            shape = graph.types[port.value].shape or ()
-            numbers.update({str(dim): size for dim, size in zip(shape, context[port.name].shape, strict=False)})
+    graph, numbers = program.graph, _sizes(program, context)
     found = {}
     for port in graph.inputs:
         shape = graph.types[port.value].shape or ()
@@ -150,23 +161,47 @@ def _masks(program: Program, context: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def _refuse_memory(program: Program, prompt: Any, context: dict[str, Any], options: Namespace) -> None:
+    """Raises EnvironmentFailure (BG904) if it is estimated to need more memory than is allowed.
+
+    What does not fit the spec is left to those who tell it.
+    """
+    from blockgraph.cli.runs import allowed_memory, refuse_memory
+    from blockgraph.decode.memory import foresee
+    from blockgraph.dims import DimError
+
+    allowed = allowed_memory(options)
+    if allowed is None or prompt.ndim != 2:
+        return
+    numbers = {"B": len(prompt), **_sizes(program, context)}
+    total = prompt.shape[1] + options.tokens - 1
+    try:
+        report = foresee(program.schedule, numbers, prompt.shape[1], total, options.dtype)
+    except DimError:
+        return
+    help = "ask for fewer --tokens, give a shorter prompt or fewer rows, or raise --max-memory"
+    refuse_memory(program.spec.path, report, allowed, help)
+
+
 def _show(whole: Any, new: Any, findings: tuple[Finding, ...], options: Namespace, terminal: Terminal) -> None:
     """Print the ids or the text, and write the file."""
     from blockgraph.cli.files import write_file
     from blockgraph.cli.tokens import decode
+    from blockgraph.decode.sampling import until_stop
     from blockgraph.lazy import np
     from blockgraph.report import as_data
 
-    texts = None if options.text is None else decode(options.checkpoint, new.tolist())
+    rows = [until_stop(row, options.stop) for row in new.tolist()]
+    texts = None if options.text is None else decode(options.checkpoint, rows)
     if options.output:
         write_file(options.output, lambda file: np.save(file, whole, allow_pickle=False), options.force)
     if terminal.format == "json":
-        document = {"ok": True, "findings": as_data(findings), "ids": new.tolist()}
+        document = {"ok": True, "findings": as_data(findings), "ids": rows}
         terminal.document({**document, "text": texts} if texts is not None else document)
     elif texts is not None:
         terminal.data("".join(f"{terminal.console.shown(text)}\n" for text in texts))
     else:
-        terminal.data("".join(" ".join(map(str, row)) + "\n" for row in new.tolist()))
+        terminal.data("".join(" ".join(map(str, row)) + "\n" for row in rows))
     if options.output:
         shape = "x".join(map(str, whole.shape))
         terminal.words(f"wrote {terminal.console.shown(options.output)}: ids {shape}\n")
