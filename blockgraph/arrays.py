@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from blockgraph.dims import Dim, show
@@ -10,7 +10,7 @@ from blockgraph.errors import Finding, InputError, Place, near
 from blockgraph.graph import Condition, Graph, Port
 from blockgraph.lazy import np
 from blockgraph.ops.leaf import Param
-from blockgraph.solve import open_symbol, solve
+from blockgraph.solve import causes, open_symbol, solve
 from blockgraph.spec import MAX_DIM, Spec
 from blockgraph.wording import show_value
 
@@ -228,22 +228,43 @@ def checked_params(
             )
         )
     ready = {}
-    for name, op in wanted.items():
+    for name in wanted:
         if name not in params:
             continue
         array = _numeric(params[name])
         if array is None:
             findings.append(Finding("BG301", f"`{name}` is no array of numbers", place))
             continue
-        shape = tuple(int(dim.evaluate(dict(numbers))) for dim in op.dims)
-        if array.shape != shape:
-            message = f"`{name}` has shape {array.shape} where {show(op.dims)} = {shape} is expected"
-            help = "the transposed shape fits" if array.shape == shape[::-1] else ""
-            findings.append(Finding("BG301", message, place, help))
         ready[name] = array.astype(dtype, copy=False)
+    findings += _misshapen(spec, wanted, ready, numbers)
     if findings:
         raise InputError(findings)
     return ready
+
+
+def _misshapen(
+    spec: Spec, wanted: Mapping[str, Param], arrays: Mapping[str, Any], numbers: Mapping[str, int]
+) -> Iterator[Finding]:
+    """One finding for each dim that has another number in the arrays, and one for each other wrong shape."""
+    shapes = {name: tuple(int(dim.evaluate(dict(numbers))) for dim in wanted[name].dims) for name in arrays}
+    wrong = {name: (wanted[name].dims, array.shape) for name, array in arrays.items() if array.shape != shapes[name]}
+    if not wrong:
+        return
+    right = {s for name in arrays.keys() - wrong.keys() for dim in wanted[name].dims for s in dim.symbols}
+    found = causes({name: one for name, one in wrong.items() if one[1] != shapes[name][::-1]}, right, numbers)
+    told = {
+        name: f"`{name}` has shape {shape} where {show(dims)} = {shapes[name]} is expected"
+        for name, (dims, shape) in wrong.items()
+    }
+    for (symbol, number), names in found.items():
+        message = f"`{symbol}` is {numbers[symbol]} in the spec and {number} in the parameters: {told[names[0]]}"
+        message += f" (and {len(names) - 1} more)" if len(names) > 1 else ""
+        help = f"if these are the right parameters: `compile(spec, {symbol}={number})`"
+        yield Finding("BG301", message, Place(spec.path), help)
+    for name, (_, shape) in wrong.items():
+        if not any(name in names for names in found.values()):
+            help = "the transposed shape fits" if shape == shapes[name][::-1] else ""
+            yield Finding("BG301", told[name], Place(spec.path), help)
 
 
 def _first(names: list[str]) -> str:

@@ -155,6 +155,51 @@ def test_partial_loading_still_refuses_a_wrong_shape(tmp_path: Path) -> None:
     assert one.code == "BG306"
 
 
+SIZED = {
+    "dims": {"C": 4, "F": 6, "V": 10},
+    "model": {
+        "inputs": {"tokens": {"ids": ["B", "T"], "below": "V"}},
+        "parts": {
+            "embed": {"kind": "embedding", "size": "V", "width": "C"},
+            "ff": {"kind": "feed_forward", "hidden": "F", "activation": "relu"},
+        },
+        "equations": "y = ff(embed(tokens)) @ embed.table.T",
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ({"C": 8}, ["`C` is 4 in the spec and 8 in the file: "]),
+        ({"F": 7}, ["`F` is 6 in the spec and 7 in the file: "]),
+        ({"V": 11}, ["`V` is 10 in the spec and 11 in the file: `embed.table` has shape (11, 4) in the file"]),
+        ({"C": 8, "V": 11}, ["`C` is 4 in the spec and 8", "`V` is 10 in the spec and 11"]),
+    ],
+)
+def test_a_dim_of_another_number_is_one_finding_whatever_depends_on_it(
+    other: dict[str, int], told: list[str], tmp_path: Path
+) -> None:
+    params = bg.compile(SIZED, **other).init(0)
+    found = faults(SIZED, stored(tmp_path, **params))
+    assert [one.code for one in found] == ["BG306"] * len(told)
+    assert all(one.message.startswith(start) for one, start in zip(found, told, strict=True))
+    (name, number), *_ = other.items()
+    assert found[0].help.endswith(f"the right weights: `--set {name}={number}`, or {name}={number} in Python")
+    with pytest.raises(bg.InputError, match=f"`{name}` is [0-9]+ in the spec and {number} in the parameters") as caught:
+        bg.compile(SIZED)(np.zeros((1, 2), int), params)
+    assert [one.code for one in caught.value.findings] == ["BG301"] * len(told)
+    del params["ff.b2"]
+    codes = [one.code for one in faults(SIZED, stored(tmp_path, **params))]
+    assert codes == ["BG301", *["BG306"] * len(told)]
+
+
+def test_a_dim_that_is_right_elsewhere_is_not_the_cause_of_one_wrong_tensor(tmp_path: Path) -> None:
+    params = {**bg.compile(SIZED).init(0), "ff.b1": np.zeros(5)}
+    (one,) = faults(SIZED, stored(tmp_path, **params))
+    assert one.message.startswith("`ff.b1` has shape (5,) in the file, and (6,) is expected there")
+
+
 def test_a_width_that_is_a_multiple_is_explained(tmp_path: Path) -> None:
     spec = {
         "dims": {"C": 8, "F": 84},
@@ -169,10 +214,13 @@ def test_a_width_that_is_a_multiple_is_explained(tmp_path: Path) -> None:
     }
     gated = {"gate.weight": np.ones((28, 8)), "up.weight": np.ones((28, 8)), "down.weight": np.ones((8, 28))}
     path = stored(tmp_path, **gated)
-    found = faults(spec, path)
-    assert [one.code for one in found] == ["BG306"] * 3
-    assert "`gate.weight` has shape (28, 8) in the file, and (84, 8) is expected there" in found[0].message
-    assert found[0].help == "84 = 3 x 28; the width here means each of gate and up"
+    (one,) = faults(spec, path)
+    assert one.code == "BG306"
+    assert one.message == (
+        "`F` is 84 in the spec and 28 in the file: `gate.weight` has shape (28, 8) in the file, "
+        "and (84, 8) is expected there: `ff.Wg` is (C = 8, F = 84) (and 2 more)"
+    )
+    assert one.help.startswith("84 = 3 x 28; the width here means each of gate and up; if these are the right weights")
     assert {
         name: array.shape for name, array in weights.load({**spec, "dims": {"C": 8, "F": 28}}, path).params.items()
     } == {

@@ -11,6 +11,7 @@ from blockgraph.errors import Finding, Place, Related
 from blockgraph.graph import Graph
 from blockgraph.ops.leaf import Param
 from blockgraph.records import dataclass
+from blockgraph.solve import Cause, causes
 from blockgraph.spec import Spec
 from blockgraph.weights import ties
 from blockgraph.weights.files import Checkpoint
@@ -152,14 +153,43 @@ class Judgement:
         return findings
 
     def compare_shapes(self, wrong: Sequence[Misshape]) -> list[Finding]:
-        """One finding for all that fit when transposed, and one per shape for the others."""
+        """One finding for all that fit when transposed, one per dim of another number, one per shape for the others."""
         turned = [one for one in wrong if one.found[::-1] == one.expected and len(one.found) > 1]
+        rest = {one.source.parameter: one for one in wrong if one not in turned}
+        by_dim = self._by_dim(rest, wrong)
+        others = [one for name, one in rest.items() if not any(name in names for names in by_dim.values())]
         groups: dict[tuple[str, Shape, Shape], list[Misshape]] = {}
-        for one in wrong:
-            if one not in turned:
-                groups.setdefault((starred(one.source.parameter), one.found, one.expected), []).append(one)
+        for one in others:
+            groups.setdefault((starred(one.source.parameter), one.found, one.expected), []).append(one)
         findings = [self._transposed(turned)] if turned else []
+        findings += [self._resized(cause, [rest[name] for name in names]) for cause, names in by_dim.items()]
         return findings + [self._misshapen(group) for group in groups.values()]
+
+    def _by_dim(self, wrong: Mapping[str, Misshape], all_wrong: Sequence[Misshape]) -> dict[Cause, list[str]]:
+        """The parameters whose shapes other numbers of dims explain, by dim and its number in the file."""
+        unfit = {one.source.parameter for one in all_wrong} | {one.parameter for one in self.missing}
+        right = {s for name, op in self.params.items() if name not in unfit for dim in op.dims for s in dim.symbols}
+        shapes = {name: self._as_declared(one) for name, one in wrong.items()}
+        sized = {name: (self.params[name].dims, shape) for name, shape in shapes.items() if shape is not None}
+        return causes(sized, right, self.flat.dims)
+
+    def _as_declared(self, one: Misshape) -> Shape | None:
+        """The shape in the file, as the spec counts its axes; None where they do not stand for each other."""
+        own = self.shape(one.source.parameter)
+        if len(one.found) != len(own) or one.expected not in (own, own[::-1]):
+            return None
+        return one.found if one.expected == own else one.found[::-1]
+
+    def _resized(self, cause: Cause, group: Sequence[Misshape]) -> Finding:
+        name, number = cause
+        here = self.flat.dims[name]
+        message = f"`{name}` is {here} in the spec and {number} in the file: {self._told(group)}"
+        hints = [_ratio(number, here)] if _ratio(number, here) else []
+        if hints and all(self._is_gated(one.source.parameter) for one in group):
+            hints.append("the width here means each of gate and up")
+        hints.append(f"if these are the right weights: `--set {name}={number}`, or {name}={number} in Python")
+        related = (Related(f"`{name}` is declared here", self.spec.document.key(("dims", name))),)
+        return Finding("BG306", message, self._at(group[0].source), "; ".join(hints), related=related)
 
     def _told(self, group: Sequence[Misshape]) -> str:
         one = group[0]
