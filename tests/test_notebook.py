@@ -134,11 +134,12 @@ def test_a_trace_tells_the_shape_and_the_rms_of_every_value() -> None:
 
 
 @drawing
-def test_the_picture_of_a_trace_tells_the_rms_of_what_each_part_put_out() -> None:
+def test_the_picture_of_a_trace_tells_the_rms_of_what_each_part_and_each_plus_put_out() -> None:
     trace = traced(N=2)
     svg = bundle(trace)[SVG]
-    parts = [f"layers.{n}.{part}" for n in range(2) for part in ("norm1", "attention", "norm2", "feed_forward")]
-    told = [f"{np.sqrt(np.mean(np.square(trace[name]))):.4f}" for name in parts]
+    made = ("norm1", "attention", "x.2", "norm2", "feed_forward", "x.3")
+    named = [f"layers.{n}.{part}" for n in range(2) for part in made]
+    told = [f"{np.sqrt(np.mean(np.square(trace[name]))):.4f}" for name in named]
     assert sorted(re.findall(r">RMS ([\d.]+)<", svg)) == sorted(told)
 
 

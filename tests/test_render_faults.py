@@ -138,3 +138,29 @@ def test_an_inner_size_that_does_not_fit_is_told_with_the_shape_that_would(run: 
     dot, _ = drawn(run, f"dims: {{C: 64}}\nblock:\n  equations: |\n{equations}")
     assert "found (B, C, T)" in dot
     assert "expected (B, C, C)" in dot
+
+
+PARAMETERS = {
+    "a matrix": ("W: [3*C, C]", "tanh(x) @ W", "(B, T, 3*C)"),
+    "a transposed matrix": ("W: [C, 3*C]", "tanh(x) @ W.T", "(B, T, 3*C)"),
+    "a matrix on the left": ("W: [C, 3*C]", "W @ tanh(x)", "(B, 3*C, C)"),
+    "a factor": ("w: [3*C]", "tanh(x) * w", "(B, T, 3*C)"),
+    "a term with an axis of one": ("w: [3*T, 1]", "(tanh(x) + w)", "(B, 3*T, C)"),
+    "an operand of a pattern": ("W: [3*C, C]", 'einsum("b t c, c d -> b t d", tanh(x), W)', "(B, T, 3*C)"),
+}
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_the_wire_that_meets_a_parameter_at_fault_tells_what_the_parameter_takes(name: str, run: Run) -> None:
+    declared, term, expected = PARAMETERS[name]
+    dims = "dims: {C: 64, T: 8}"
+    dot, _ = drawn(run, f"{dims}\nblock:\n  params: {{{declared}}}\n  equations: |\n    x = x + {term}\n")
+    assert wires(dot) == [("found (B, T, C)", f"expected {expected}")]
+    assert re.search(r'n1 -> n2 \[pos="[^"]*", color="#CC0000", style="dashed"', dot)
+
+
+def test_a_fault_between_two_parameters_is_a_box_with_both(run: Run) -> None:
+    dot, _ = drawn(run, "dims: {C: 64}\nblock:\n  params: {W: [C, 4*C], V: [3*C, C]}\n  equations: x = x @ (W @ V)\n")
+    (box,) = statement(dot, "guilty")
+    assert "! W @ V" in box
+    assert "BG102: inner sizes differ" in box

@@ -22,6 +22,7 @@ from blockgraph.drawing.values import carry, is_read, name_of, seen, wire_of
 from blockgraph.graph import Graph, Node, Repeat, Scope
 from blockgraph.op import Op
 from blockgraph.ops.leaf import Leaf
+from blockgraph.ops.unknown import Unknown
 from blockgraph.records import dataclass
 
 RESULT = "y"  # what the equations of the built-in kinds call what they give
@@ -228,7 +229,8 @@ class _Collapse:
         """One op of an equation: a box, a circle or, of parameters and numbers alone, just text."""
         assert isinstance(node.op, Op)
         values = self.operands(graph, node, known)
-        if not any(isinstance(value, Wire) for value in values) and (values or isinstance(node.op, Leaf)):
+        bare = not any(isinstance(value, Wire) for value in values) and not isinstance(node.op, Unknown)
+        if bare and (values or isinstance(node.op, Leaf)):
             known.update((value, bare_text(node, [str(value) for value in values])) for value in node.outputs)
             return
         if self.look.level == "op" and opens(node) and self.opened(graph, node, values, known, plate):

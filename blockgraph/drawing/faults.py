@@ -15,6 +15,7 @@ from typing import Final
 from blockgraph.dims import Shape, show
 from blockgraph.drawing.marking import Mark, Marks
 from blockgraph.drawing.scopes import leaf_scope
+from blockgraph.drawing.values import bare_values
 from blockgraph.errors import Finding
 from blockgraph.graph import Graph, Node, Repeat
 from blockgraph.ops.unknown import Unknown
@@ -22,6 +23,8 @@ from blockgraph.ops.unknown import Unknown
 Lines = Callable[[str, int], str | None]
 WIDTH: Final = 44  # characters of a message in a box
 WANTED: Final = re.compile(r"(?: needs | had width )(\S+?)(?: at |$)")
+AXIS: Final = re.compile(r"^axis `.*?` of `.*?` is (\S+)(?: = \d+)? where `.*?` needs (\S+)")
+ELEMENTWISE: Final = ("+", "-", "*", "/")
 DECLARED: Final = re.compile(r"declares (\(.*\))")
 
 
@@ -112,32 +115,60 @@ def _right_side(node: Node) -> str:
 
 
 def _shapes(graph: Graph, node: Node, finding: Finding) -> Iterator[tuple[int, str]]:
-    """The operand that does not fit, with both shapes: `found (B, T, 3*C)`, `expected (B, T, C)`."""
+    """The operand that does not fit, with both shapes: `found (B, T, 3*C)`, `expected (B, T, C)`.
+
+    A parameter has no wire: where it does not fit, the wire that meets it tells what it would take.
+    """
     shapes = [graph.types[value].shape for value in node.inputs]
-    for index, (value, shape) in enumerate(zip(node.inputs, shapes, strict=True)):
-        fits = not finding.label.startswith(show(shape))
-        if shape is None or (fits and len(node.inputs) > 1):
-            continue
-        expected = _expected(node, shapes, index, finding)
-        yield value, f"found {show(shape)}" + (f"\nexpected {expected}" if expected else "")
+    index = _misfit(shapes, finding)
+    if index is None:
         return
+    bare = bare_values(graph)
+    wires = [place for place, value in enumerate(node.inputs) if value not in bare]
+    meets = node.inputs[index] in bare and len(wires) == 1 and shapes[wires[0]] is not None
+    place = wires[0] if meets else index
+    expected, shape = _expected(node, shapes, place, finding, meets=meets), shapes[place]
+    assert shape is not None
+    yield node.inputs[place], f"found {show(shape)}" + (f"\nexpected {expected}" if expected else "")
 
 
-def _expected(node: Node, shapes: Sequence[Shape | None], index: int, finding: Finding) -> str:
-    """The shape that the operand with this index should have; nothing where that is not known."""
+def _misfit(shapes: Sequence[Shape | None], finding: Finding) -> int | None:
+    """Which operand a finding is about: the one whose shape stands beside its caret, or the only one."""
+    known = [(index, shape) for index, shape in enumerate(shapes) if shape is not None]
+    named = (index for index, shape in known if len(shapes) == 1 or finding.label.startswith(show(shape)))
+    return next(named, None)
+
+
+def _expected(node: Node, shapes: Sequence[Shape | None], index: int, finding: Finding, *, meets: bool = False) -> str:
+    """The shape that the operand with this index should have; nothing where that is not known.
+
+    `meets`: the finding is about the other operand, and this one is to be as that one wants it.
+    """
     assert not isinstance(node.op, Repeat)
     shape, others = shapes[index], [one for at, one in enumerate(shapes) if at != index]
     assert shape is not None
     declared = DECLARED.search(finding.label)
-    if declared is not None:
+    if declared is not None and not meets:
         return declared[1]
     other = others[0] if len(others) == 1 else None
-    if node.op.label() in ("+", "-") and other is not None:
-        return show(other)
+    if node.op.label() in ELEMENTWISE and other is not None:
+        return show(_beside(other, shape))
     if node.op.label() == "@" and other:
         return show(_to_meet(other, shape, index == 0))
-    wanted = WANTED.search(finding.message)
+    axis = AXIS.search(finding.message)
+    if axis is not None:
+        wrong, right = (axis[2], axis[1]) if meets else (axis[1], axis[2])
+        return f"({', '.join(right if str(dim) == wrong else str(dim) for dim in shape)})"
+    wanted = WANTED.search(finding.message) if not meets else None
     return f"({', '.join([*map(str, shape[:-1]), wanted[1].rstrip(',.')])})" if wanted is not None else ""
+
+
+def _beside(other: Shape, shape: Shape) -> Shape:
+    """The shape of an operand that fits another axis by axis, from the right; it keeps what the other has not."""
+    if len(other) >= len(shape):
+        return other
+    far, near = shape[: -len(other)], shape[-len(other) :]
+    return (*far, *(own if dim == 1 else dim for own, dim in zip(near, other, strict=True)))
 
 
 def _to_meet(other: Shape, shape: Shape, first: bool) -> Shape:

@@ -48,6 +48,8 @@ def _sign_box(sign: str, values: Sequence[Value], wires: tuple[Wire, ...], bare:
     """A sign between its operands: a circle; where their order matters `a − b`, with the names at the arrows."""
     if len(values) != 2:
         return Box(sign, "pill", "operator", (), wires, plate, direct=True)
+    if len(bare) == 2:
+        return Box(f"{bare[0]} {sign} {bare[1]}", "pill", "operator", (), wires, plate, direct=True)
     if len(bare) == 1:
         text = f"{bare[0]} {sign} ·" if isinstance(values[0], str) and sign not in "+×" else f"{sign} {bare[0]}"
         return Box(text, "pill", "linear" if sign == "@" else "operator", (), wires, plate, direct=True)

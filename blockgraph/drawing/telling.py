@@ -27,11 +27,17 @@ def _is_trunk(sketch: Sketch, path: Path) -> bool:
 
 
 def _told(sketch: Sketch, path: Path, shapes: str, values: Mapping[str, Dim | int]) -> str:
-    """A note; else the name of the value, and its shape where that is to be told."""
-    wire = path.wire
-    if wire.note:
-        return wire.note
-    out = sketch.wiring.boxes[path.end].look == "output"
+    """A note; else the name of the value and its shape where that is to be told, and what a circle has no room for."""
+    if path.wire.note:
+        return path.wire.note
+    start = sketch.wiring.boxes[path.start]
+    said = start.details if start.look == "circle" and path.stem else ()
+    return "\n".join(filter(None, (_value(sketch, path, shapes, values), *said)))
+
+
+def _value(sketch: Sketch, path: Path, shapes: str, values: Mapping[str, Dim | int]) -> str:
+    """The name of the value, and its shape where that is to be told."""
+    wire, out = path.wire, sketch.wiring.boxes[path.end].look == "output"
     if wire.shape is None or shapes == "none" or (path.rail and shapes != "all"):
         return wire.called if path.stem else ""
     told = shapes == "all" or out or (path.stem and _changed(sketch, path))

@@ -23,6 +23,15 @@ def is_read(block: Graph, value: int) -> bool:
     return any(isinstance(node.op, Op) and leaf_scope(block, node.scope) is None for node in block.users(value))
 
 
+def bare_values(graph: Graph) -> frozenset[int]:
+    """The values made of parameters and numbers alone, which are text in a drawing and no wires."""
+    found: set[int] = set()
+    for node in graph.nodes:
+        if node.op.name in ("param", "constant") or (node.inputs and found.issuperset(node.inputs)):
+            found |= set(node.outputs)
+    return frozenset(found)
+
+
 def name_of(graph: Graph, value: int) -> str:
     """The last name of a value, without the path of its part and the number of its version; else its place."""
     names = [step.name for step in graph.steps if step.value == value]
