@@ -159,6 +159,11 @@ def crossings(picture: Picture) -> Iterator[str]:
                 if "tap" not in node.css and node.name not in edge.ends:
                     if not apart(around(low, high), node.frame):
                         yield f"{edge.name} runs through {node.name}"
+            for plate in picture.plates:
+                if not apart(around(low, high), plate.frame) and not any(
+                    inside(picture.nodes[end].frame, plate.frame) for end in edge.ends
+                ):
+                    yield f"{edge.name} runs through {plate.name}, where it has no end"
 
 
 def strays(picture: Picture) -> Iterator[str]:

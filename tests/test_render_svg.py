@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 
 import pytest
 
 import blockgraph as bg
 from blockgraph.drawing import draw, find_dot, program, to_dot
-from tests.geometry import ROOT, SPECS, Picture, bends, faults, look
+from tests.geometry import ROOT, SPECS, Picture, apart, around, bends, faults, look
 
 pytestmark = pytest.mark.skipif(find_dot() is None, reason="there is no Graphviz program")
 CLOSE = ["models/gpt2.yaml", "models/t5.yaml", "models/mixtral.yaml", "models/gemma2.yaml", "layouts/adaln_zero.yaml"]
@@ -69,3 +70,21 @@ def spoilt(pattern: str, by: str) -> list[str]:
 )
 def test_a_picture_that_is_spoilt_is_found_out(pattern: str, by: str, fault: str) -> None:
     assert any(fault in found for found in spoilt(pattern, by))
+
+
+@pytest.mark.parametrize("level", ["block", "sublayer", "op"])
+@pytest.mark.parametrize("rankdir", ["BT", "LR"])
+@pytest.mark.parametrize("name", ["models/t5.yaml", "models/bart.yaml"])
+def test_no_line_into_an_encoder_or_a_decoder_crosses_a_rail(name: str, rankdir: str, level: str) -> None:
+    graph = bg.check(ROOT / "specs" / name).graph
+    assert graph is not None
+    picture = Picture(draw(to_dot([graph], level=level, rankdir=rankdir), "svg"))  # type: ignore[arg-type]
+    rails = [edge for edge in picture.edges if "rail" in edge.css]
+    assert rails or level == "block"
+    for rail in rails:
+        for edge in picture.edges:
+            if rail.ends[0] not in edge.ends and rail.ends[1] not in edge.ends:
+                pairs = product(rail.stretches, edge.stretches)
+                assert [
+                    (rail.name, edge.name) for one, two in pairs if not apart(around(*one), around(*two), -0.1)
+                ] == []

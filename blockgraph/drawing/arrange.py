@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import field
+from functools import reduce
 from itertools import pairwise
 from typing import Literal
 
-from blockgraph.drawing.diagram import Diagram, Wire
+from blockgraph.drawing.diagram import FIGURE, Diagram, Wire
 from blockgraph.drawing.lanes import Item, Span, pack
 from blockgraph.drawing.wiring import Rail, Wiring
 from blockgraph.records import dataclass
@@ -83,6 +84,16 @@ class Branch:
     rail: Rail | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Tap:
+    """Where branches leave a column: the plate, where among the rows, and the plate in which they turn if another."""
+
+    plate: int
+    key: float
+    branches: tuple[Branch, ...]
+    turning: int | None = None
+
+
 def arrange(diagram: Diagram) -> Sketch:
     """Where everything stands and turns."""
     sketch = Sketch(Wiring(diagram))
@@ -143,17 +154,46 @@ class _Arranger:
         """Columns and lanes right of the spine, rails left of their column; what overlaps gets a lane of its own."""
         items: list[Item] = []
         for number, boxes in sorted(enumerate(self.wiring.columns), key=lambda item: item[1][0]):
-            ends = [box for box, _ in self.upward.get(boxes[-1], ())]
             if number:
-                items.append(Item(("column", number), self.column_span(boxes, ends), self.common([*boxes, *ends])))
+                items.append(self.column_item(number, boxes))
         for source, found in self.branches.items():
             for branch in found:
                 if branch.kind == "lane":
                     plate = self.leaves_in(source, branch.targets)
-                    items.append(Item(("lane", source), (source, max(branch.targets)), plate))
+                    span = source, max(branch.targets)
+                    items.append(Item(("lane", source), span, plate, self.beyond(branch.targets, plate)))
         lanes = pack(items, self.diagram, self.boxes)
         self.lane_of = {("column", 0): (0, 0)} | {key: (lane + 1, 0) for key, lane in lanes.items()}
         self.share_rails()
+
+    def column_item(self, number: int, boxes: list[int]) -> Item:
+        """A column with the rails beside it, from where the first of them begins to where it ends."""
+        ends = [box for box, _ in self.upward.get(boxes[-1], ())]
+        forks = [box for branch in self.branches[boxes[-1]] for box in branch.targets]
+        low, high = self.column_span(boxes, [*ends, *(self.turn(boxes[-1], box) + 1 for box in forks)])
+        plates = [self.boxes[box].plate for box in (*boxes, *ends, *forks)]
+        for rail in self.wiring.rails.values():
+            if self.column[rail.target] == number:
+                low = min(low, rail.source)
+                plates.append(self.leaves_in(rail.source, (rail.target,)))
+        plate = reduce(self.diagram.common, plates)
+        return Item(("column", number), (low, high), plate, self.beyond(ends, plate), self.continued(boxes[0]))
+
+    def continued(self, first: int) -> tuple[str, int] | None:
+        """The column from whose end nothing leaves but the one that begins with this box."""
+        main = self.wiring.main(first)
+        if main is None or not self.is_door(main.box, first) or len(self.branches[main.box]) > 1:
+            return None
+        return "column", self.column[main.box]
+
+    def beyond(self, targets: Iterable[int], plate: int) -> tuple[str, int] | None:
+        """The column, not the spine, that a line joins from the right: in a plate, or where a rail is on its left."""
+        for target in targets:
+            number = self.column[target]
+            rails = [rail for rail in self.wiring.rails.values() if self.column[rail.target] == number]
+            if number and (plate != FIGURE or any(rail.source < target < rail.target for rail in rails)):
+                return "column", number
+        return None
 
     def share_rails(self) -> None:
         rails: dict[int, list[Item]] = {}
@@ -166,31 +206,36 @@ class _Arranger:
             lanes = pack(items, self.diagram, self.boxes)
             self.lane_of |= {key: (base, -1 - lane) for key, lane in lanes.items()}
 
-    def common(self, boxes: Sequence[int]) -> int:
-        """The innermost plate around boxes."""
-        plate = self.boxes[boxes[0]].plate
-        for box in boxes[1:]:
-            plate = self.diagram.common(plate, self.boxes[box].plate)
-        return plate
-
     def column_span(self, boxes: list[int], ends: list[int]) -> Span:
         """From where a column leaves another to where it joins another; inputs are at the very bottom."""
         main, first = self.wiring.main(boxes[0]), self.boxes[boxes[0]]
-        start = boxes[0] if main is None else main.box
+        start = boxes[0] if main is None else self.turn(main.box, boxes[0])
         return -1 if first.look == "input" else start, max([boxes[-1], *ends])
+
+    def is_end(self, box: int) -> bool:
+        """Whether a column ends with a box of which nothing but other columns begins."""
+        return box not in self.next and box not in self.upward
+
+    def is_door(self, source: int, target: int) -> bool:
+        """Whether a line from the end of a column goes into a plate: it turns there, below its target."""
+        return self.is_end(source) and self.boxes[target].plate not in self.diagram.around(self.boxes[source].plate)
+
+    def turn(self, source: int, target: int) -> int:
+        """After which box the line from a column to another one turns."""
+        entered = self.is_door(source, target)
+        return max(self.first[self.boxes[target].plate] - 1, source) if entered else source
 
     def leave(self, box: int) -> None:
         """Draw what goes up from a box: taps with their branches, then the next box or the way to side operands."""
-        up = self.next.get(box)
+        up, alone, taps = self.next.get(box), self.is_end(box), self.taps(box)
         trunk: list[Ref] = [("n", box)]
-        alone = up is None and box not in self.upward
-        for number, (plate, branches) in enumerate(self.taps(box), start=1):
-            tap = self.point(plate, self.sketch.lanes[box], tap=True)
-            inside = plate not in self.diagram.around(self.boxes[box].plate)
-            self.sketch.rows[tap] = Row((self.first[plate] - 1 if inside else box) + number / 1000, [tap])
-            trunk.append(tap)
-            for branch in branches:
-                self.branch(branch, trunk if alone else [tap], plate)
+        for number, tap in enumerate(taps, start=1):
+            turns = alone and number == len(taps) and self.is_one_sided(box, tap)
+            ref = self.point(tap.plate, self.sketch.lanes[box], tap=not turns)
+            self.sketch.rows[ref] = Row(tap.key + number / 1000, [ref])
+            trunk.append(ref)
+            for branch in tap.branches:
+                self.branch(branch, trunk if alone else [ref], tap)
         if up is not None:
             wire = self.wiring.main(up)
             assert wire is not None
@@ -198,44 +243,69 @@ class _Arranger:
         elif box in self.upward:
             self.climb(trunk, self.upward[box], self.boxes[box].plate, stem=True)
 
+    def is_one_sided(self, box: int, tap: Tap) -> bool:
+        """Whether all that leaves at a tap goes to columns on one side."""
+        forks = [branch.targets[0] for branch in tap.branches if branch.kind == "fork"]
+        sides = {self.lane_of["column", self.column[target]] > self.sketch.lanes[box] for target in forks}
+        return len(forks) == len(tap.branches) and len(sides) == 1
+
     def leaves_in(self, box: int, targets: Sequence[int]) -> int:
         """The plate in which a branch leaves a column: the innermost that a target shares with what is ahead."""
         place = self.boxes[box].plate
-        ahead = self.boxes[self.next[box]].plate if box in self.next else place
-        inner = [self.diagram.common(ahead, self.boxes[target].plate) for target in targets]
-        return max([self.diagram.common(place, ahead), *inner], key=self.diagram.depth)
+        ahead = self.entered(self.next[box], place) if box in self.next else place
+        inner = [self.diagram.common(ahead, self.entered(target, place)) for target in targets]
+        passed = [] if self.is_end(box) else [self.diagram.common(place, ahead)]
+        return max([*passed, *inner], key=self.diagram.depth)
 
-    def taps(self, box: int) -> list[tuple[int, list[Branch]]]:
-        """The branches of a box by the plate in which they leave, the outermost plate first."""
-        found: dict[int, list[Branch]] = {}
-        levels = []
+    def entered(self, box: int, place: int) -> int:
+        """The plate up to which a line from a place goes to a box: a port stands in the border of its plate."""
+        plate = self.boxes[box].plate
+        door = self.boxes[box].look == "port" and plate not in self.diagram.around(place)
+        return (self.diagram.plates[plate].parent or FIGURE) if door else plate
+
+    def taps(self, box: int) -> list[Tap]:
+        """The branches of a box by where they leave: from the lowest place, mostly the outermost plate, on."""
+        found: dict[tuple[int, int, int | None], list[Branch]] = {}
+        levels, around = [], self.diagram.around(self.boxes[box].plate)
         for branch in self.branches[box]:
             plate = self.leaves_in(box, branch.targets)
+            after, turning = (self.first[plate] - 1 if plate not in around else box), None
+            if branch.kind == "fork" and self.is_door(box, branch.targets[0]):
+                after, turning = self.turn(box, branch.targets[0]), self.turning(box, branch.targets[0], plate)
             if branch.kind == "level":
-                levels.append((plate, [branch]))
+                levels.append(Tap(plate, after, (branch,)))
             else:
-                found.setdefault(plate, []).append(branch)
-        return sorted([*found.items(), *levels], key=lambda item: self.diagram.depth(item[0]))
+                found.setdefault((plate, after, turning), []).append(branch)
+        made = [Tap(plate, after, tuple(listed), turning) for (plate, after, turning), listed in found.items()]
+        return sorted(
+            [*made, *levels], key=lambda tap: (tap.turning is not None, self.diagram.depth(tap.plate), tap.key)
+        )
 
-    def branch(self, branch: Branch, trunk: list[Ref], plate: int) -> None:
+    def turning(self, source: int, target: int, plate: int) -> int:
+        """The plate in which a line from the end of a column turns: that of its target, if it comes from the right."""
+        right = self.sketch.lanes[source] > self.lane_of["column", self.column[target]]
+        return self.entered(target, self.boxes[source].plate) if right else plate
+
+    def branch(self, branch: Branch, trunk: list[Ref], tap: Tap) -> None:
         """Draw what leaves the stream at a tap, the last of the trunk."""
-        tap, target = trunk[-1], branch.targets[0]
+        last, target, stem = trunk[-1], branch.targets[0], len(trunk) == 2 and branch is tap.branches[0]
         if branch.kind == "level":
-            self.sketch.rows[tap].refs += self.sketch.rows[("n", target)].refs
+            self.sketch.rows[last].refs += self.sketch.rows[("n", target)].refs
             for ref in self.sketch.rows[("n", target)].refs:
-                self.sketch.rows[ref] = self.sketch.rows[tap]
+                self.sketch.rows[ref] = self.sketch.rows[last]
             self.sketch.paths.append(Path(branch.wire.box, target, (*trunk, ("n", target)), branch.wire))
             return
-        inner = self.diagram.common(plate, self.boxes[target].plate)
+        inner = self.diagram.common(tap.plate, self.boxes[target].plate) if tap.turning is None else tap.turning
         if branch.rail is not None:
-            corner = self.corner(inner, self.lane_of["rail", target], tap)
+            corner = self.corner(inner, self.lane_of["rail", target], last)
             self.rail(branch.rail, [*trunk, corner], inner)
         elif branch.kind == "fork":
-            corner = self.corner(inner, self.lane_of["column", self.column[target]], tap)
-            self.sketch.paths.append(Path(branch.wire.box, target, (*trunk, corner, ("n", target)), branch.wire))
+            corner = self.corner(inner, self.lane_of["column", self.column[target]], last)
+            refs = (*trunk, corner, ("n", target))
+            self.sketch.paths.append(Path(branch.wire.box, target, refs, branch.wire, stem=stem))
         else:
-            corner = self.corner(plate, self.lane_of["lane", branch.wire.box], tap)
-            self.climb([*trunk, corner], [(box, branch.wire) for box in branch.targets], plate)
+            corner = self.corner(tap.plate, self.lane_of["lane", branch.wire.box], last)
+            self.climb([*trunk, corner], [(box, branch.wire) for box in branch.targets], tap.plate)
 
     def rail(self, rail: Rail, trunk: list[Ref], plate: int) -> None:
         """Up the rail, through its ops, and over to the plus."""

@@ -12,28 +12,29 @@ from blockgraph.drawing.layout import NAME_SIZE, NAMED_SHARE, TELL_GAP, Layout, 
 HEAD: Final = 6.5  # the length of an arrow's head
 
 
+def spread(sketch: Sketch, layout: Layout) -> dict[int, float]:
+    """Several operands that enter one side of a box do so at places of their own, the furthest lane last."""
+    sides: dict[tuple[int, bool], list[int]] = {}
+    for number, path in enumerate(sketch.paths):
+        if enters_aside(sketch, path) and sketch.wiring.boxes[path.end].look in ("box", "pill"):
+            first = sketch.lane(path.refs[-2]) < sketch.lanes[path.end]
+            sides.setdefault((path.end, first), []).append(number)
+    found: dict[int, float] = {}
+    for (box, first), paths in sides.items():
+        paths.sort(key=lambda number: sketch.lane(sketch.paths[number].refs[-2]), reverse=first)
+        named = any(number in layout.names for number in paths)
+        step = layout.sizes[box][1] * (NAMED_SHARE if named else 0.6) / len(paths)
+        found |= {number: step * (n - (len(paths) - 1) / 2) for n, number in enumerate(paths)}
+    return found
+
+
 class Lines:
     """The lines and texts of one figure."""
 
     def __init__(self, sketch: Sketch, layout: Layout) -> None:
         self.sketch, self.layout, self.axes = sketch, layout, layout.axes
         self.wiring = sketch.wiring
-        self.nudges = self.spread()
-
-    def spread(self) -> dict[int, float]:
-        """Several operands that enter one side of a box do so at places of their own, the furthest lane last."""
-        sides: dict[tuple[int, bool], list[int]] = {}
-        for number, path in enumerate(self.sketch.paths):
-            if enters_aside(self.sketch, path) and self.wiring.boxes[path.end].look in ("box", "pill"):
-                first = self.sketch.lane(path.refs[-2]) < self.sketch.lanes[path.end]
-                sides.setdefault((path.end, first), []).append(number)
-        found: dict[int, float] = {}
-        for (box, first), paths in sides.items():
-            paths.sort(key=lambda number: self.sketch.lane(self.sketch.paths[number].refs[-2]), reverse=first)
-            named = any(number in self.layout.names for number in paths)
-            step = self.layout.sizes[box][1] * (NAMED_SHARE if named else 0.6) / len(paths)
-            found |= {number: step * (n - (len(paths) - 1) / 2) for n, number in enumerate(paths)}
-        return found
+        self.nudges = spread(sketch, layout)
 
     def spots(self, number: int, *, stem: bool) -> list[Spot]:
         """The line from border to border, across and along; with `stem` from the box itself instead of its tap."""

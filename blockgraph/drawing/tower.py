@@ -11,9 +11,10 @@ from itertools import pairwise
 from typing import Final
 
 from blockgraph.drawing.arrange import Lane, Ref, Row, Sketch
-from blockgraph.drawing.closing import Bound, closed_up
+from blockgraph.drawing.closing import Bound, brought_near, closed_up
 from blockgraph.drawing.diagram import FIGURE
 from blockgraph.drawing.layout import MARGIN, Layout, back, enters_aside, extents, tell_at, tells_at_start
+from blockgraph.drawing.lines import spread
 from blockgraph.drawing.tracks import lanes
 
 GAP: Final = 17.0  # between a box and what is above it: room for an arrow
@@ -62,9 +63,13 @@ class Tower:
         self.close_up(rows)
         return {ref: self.at[self.row[id(row)]] for row in rows for ref in row.refs}
 
-    def lines_below(self) -> dict[int, list[tuple[Ref, Ref, float]]]:
-        """For each row the stretches of line along the spine that end in it, with more room where texts stand."""
-        found: dict[int, list[tuple[Ref, Ref, float]]] = {}
+    def lines_below(self) -> dict[int, list[tuple[Ref, Ref, float, float]]]:
+        """For each row the stretches of line along the spine that end in it, with more room where texts stand.
+
+        Last stands how much lower than the middle of the row such a line turns into the side of its box.
+        """
+        found: dict[int, list[tuple[Ref, Ref, float, float]]] = {}
+        nudges = spread(self.sketch, self.layout)
         for number, path in enumerate(self.sketch.paths):
             told = tell_at(self.sketch, path) if number in self.layout.tells else None
             pairs = list(pairwise(path.refs))
@@ -72,7 +77,8 @@ class Tower:
                 if self.sketch.rows[low] is not self.sketch.rows[high]:
                     room = self.layout.tell_length(number) if (low, high) == told else 0.0
                     room += self.name_room(number) if (low, high) == pairs[-1] else 0.0
-                    found.setdefault(id(self.sketch.rows[high]), []).append((low, high, room))
+                    lower = max(-nudges.get(number, 0.0), 0.0) if [(low, high)] == pairs[-2:-1] else 0.0
+                    found.setdefault(id(self.sketch.rows[high]), []).append((low, high, room, lower))
         return found
 
     def name_room(self, path: int) -> float:
@@ -131,10 +137,10 @@ class Tower:
                 bounds = [(below, gap + BORDER + more) for track in tracks for below, gap in self.top[track]]
                 self.floor[inner] = self.put([*bounds, (self.floor[parent], MARGIN * bool(parent) + more)])
 
-    def above(self, low: Ref, high: Ref, room: float) -> list[Bound]:
+    def above(self, low: Ref, high: Ref, room: float, lower: float) -> list[Bound]:
         """How high the end of a line must be for its start."""
         gap = GAP if high[0] == "n" or low[0] == "p" else TAP_GAP
-        start, half, below = self.half(low), self.half(high), self.row[id(self.sketch.rows[low])]
+        start, half, below = self.half(low), self.half(high) + lower, self.row[id(self.sketch.rows[low])]
         if not room:
             return [(below, start + gap + half)]
         around = self.diagram.around(self.sketch.plate(low))
@@ -182,11 +188,33 @@ class Tower:
 
     def close_up(self, rows: list[Row]) -> None:
         """Raise the columns that begin with an input, or with nothing, to where what they wait for lets them be."""
-        boxes = self.sketch.wiring.boxes
+        wiring, boxes = self.sketch.wiring, self.sketch.wiring.boxes
         inputs = {self.row[id(row)] for row in rows if self.looks(row, "input")}
-        begun = [column for column in self.sketch.wiring.columns if not boxes[column[0]].inputs]
+        begun = [column for column in wiring.columns if not boxes[column[0]].inputs]
         columns = [[*([] if boxes[column[0]].look == "input" else [GROUND]), *self.things(column)] for column in begun]
-        self.at = closed_up(self.at, self.bounds, set(self.row.values()), columns, inputs)
+        self.at = closed_up(self.at, self.bounds, set(self.row.values()), columns, inputs, self.hanging(begun))
+        alone = {self.number(("n", column[0])) for column in begun if len(column) > 1}
+        self.at = brought_near(self.at, self.bounds, inputs & alone)
+
+    def hanging(self, begun: list[list[int]]) -> list[tuple[int, list[int]]]:
+        """The branches that depend on one input alone, from the first on: where each forks, and what it has.
+
+        Ops on a rail are such a branch too.
+        """
+        wiring = self.sketch.wiring
+        starts = [column[0] for column in begun if wiring.boxes[column[0]].look == "input"]
+        chains = [list(rail.chain) for rail in wiring.rails.values() if rail.chain]
+        forks = {path.end: path.refs[-2] for path in reversed(self.sketch.paths) if len(path.refs) > 2}
+        found = []
+        for branch in sorted([column for column in wiring.columns if column not in begun] + chains):
+            own = [start for start in starts if wiring.depends(branch[-1], start)]
+            if len(own) == 1 and branch[0] in forks:
+                found.append((self.number(forks[branch[0]]), self.things(branch)))
+        return found
+
+    def number(self, ref: Ref) -> int:
+        """The number of the row of a box or a point."""
+        return self.row[id(self.sketch.rows[ref])]
 
     def things(self, column: list[int]) -> list[int]:
         """The boxes and the taps of a column, from the lowest on."""

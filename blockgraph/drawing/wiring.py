@@ -6,9 +6,9 @@ Everything here follows from the wires alone: the same wiring gives the same pic
 from __future__ import annotations
 
 from dataclasses import field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 
-from blockgraph.drawing.diagram import Box, Diagram, Wire
+from blockgraph.drawing.diagram import FIGURE, Box, Diagram, Wire
 from blockgraph.records import dataclass
 
 SPINE = 0
@@ -145,13 +145,17 @@ class Wiring:
         return [self._down(top, placed) for top in tops if top not in placed]
 
     def _down(self, top: int, placed: set[int]) -> list[int]:
+        """The column that ends with a box; it does not leave the plate in which what it makes is read."""
+        plates, users = [self.boxes[box].plate for box in (top, *self.users[top])], self.users[top]
+        home = reduce(self.diagram.common, plates) if users else FIGURE
         column: list[int] = []
         step: int | None = top
         while step is not None and step not in placed:
             placed.add(step)
             column.append(step)
             wire = self.main(step)
-            step = wire.box if wire else None
+            inside = wire is not None and home in self.diagram.around(self.boxes[wire.box].plate)
+            step = wire.box if wire is not None and inside else None
         return column[::-1]
 
 
