@@ -216,6 +216,23 @@ class Graph:
         return {value: node for node in self.nodes for value in node.outputs}
 
     @cached_property
+    def by_class(self) -> dict[type[Op | Repeat], list[Node]]:
+        """The nodes of each class of ops, in order."""
+        found: dict[type[Op | Repeat], list[Node]] = {}
+        for node in self.nodes:
+            found.setdefault(type(node.op), []).append(node)
+        return found
+
+    @cached_property
+    def only_readers(self) -> dict[int, Node]:
+        """The one node that reads a value, for values that only one operand is and the graph does not return."""
+        found: dict[int, Node | None] = {port.value: None for port in self.outputs}
+        for node in self.nodes:
+            for value in node.inputs:
+                found[value] = None if value in found else node
+        return {value: node for value, node in found.items() if node is not None}
+
+    @cached_property
     def parameters(self) -> dict[str, Node]:
         """The parameter nodes of this graph by name, those inside stacks not included."""
         return {node.op.path: node for node in self.nodes if is_parameter(node.op)}  # type: ignore[union-attr]

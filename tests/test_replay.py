@@ -9,7 +9,7 @@ import pytest
 
 from blockgraph import spec as specs
 from blockgraph.checking import check
-from blockgraph.elaborate import Elaborated, body, elaborate, layers, parts, replay, stack
+from blockgraph.elaborate import Elaborated, body, elaborate, inlined, layers, parts, replay, stack
 from blockgraph.errors import BlockgraphError
 from blockgraph.facts import prove
 from blockgraph.graph import Graph, Repeat
@@ -49,10 +49,18 @@ model:
 """
 
 
+BLOCK = """    norm: layer_norm
+    sublayers:
+      - {kind: attention, heads: H}
+      - {kind: feed_forward, hidden: 4*C, activation: gelu_tanh}
+"""
+
+
 def anew(monkeypatch: pytest.MonkeyPatch, spec: specs.Spec) -> Elaborated:
     with monkeypatch.context() as patch:
         patch.setattr(parts, "likeness", lambda *_: None)
         patch.setattr(stack, "likeness_of_layer", lambda *_: None)
+        patch.setattr(inlined, "likeness", lambda *_: None)
         return elaborate(spec)
 
 
@@ -69,6 +77,13 @@ model:
   equations: |
     x = final_norm(layers(x))
 """
+
+
+def called(times: int) -> str:
+    """As many parts of one block, called one after another."""
+    calls = "".join(f"    x = p{index}(x)\n" for index in range(times))
+    names = ", ".join(f"p{index}: b" for index in range(times))
+    return f"dims: {{C: 8, H: 2}}\nblocks:\n  b:\n{BLOCK}model:\n  parts: {{{names}}}\n  equations: |\n{calls}"
 
 
 def difference(one: Graph | None, other: Graph | None) -> list[str]:
@@ -115,17 +130,73 @@ def test_equal_parts_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     copies = []
     real = replay.replay
     monkeypatch.setattr(parts, "replay", lambda *given: copies.append(given[1].path) or real(*given))
+    monkeypatch.setattr(inlined, "likeness", lambda *_: None)
     found = elaborate(specs.load(LAYERS))
     assert found.findings == ()
     assert {"l1.norm2", "l2.norm1", "l2.attention", "l2.feed_forward", "l3.norm2", "c2.again"} <= set(copies)
     assert not {"l1.norm1", "l1.attention", "l3.norm1", "l3.attention", "m1", "m2", "m3"} & set(copies)
 
 
-BLOCK = """    norm: layer_norm
-    sublayers:
-      - {kind: attention, heads: H}
-      - {kind: feed_forward, hidden: 4*C, activation: gelu_tanh}
+def test_parts_of_one_block_are_copied_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    copies = []
+    real = inlined.copy
+    monkeypatch.setattr(inlined, "copy", lambda *given: copies.append(given[1].path) or real(*given))
+    found = elaborate(specs.load(LAYERS))
+    assert found.findings == ()
+    assert copies == ["l2"]  # `c2` is called with another width than `c1`
+
+
+USES = """
+dims: {C: 8, H: 2}
+blocks:
+  a:
+    inputs: {x: [B, T, F], y: [B, T, F]}
+    params: {g: [F]}
+    parts: {norm: layer_norm, up: {kind: feed_forward, hidden: 16, activation: relu}, idle: layer_norm}
+    equations: |
+      x = x + up(norm(x))*g
+      x = norm(x) + y
+  b:
+    parts: {one: a, two: a}
+    equations: |
+      x = one(x, x)
+      x = two(x, y=x)
+      x = one(x, x)
+model:
+  parts: {p: a, q: a, r: a, s: {kind: a, share: true}, t: {kind: a, share: true}, u: b, v: b,
+    last: {kind: stack, of: [b, a], repeat: 2}}
+  equations: |
+    z = p(x, x)
+    y = q(x, z)
+    x = r(y, z) + p(y, x)*q.g + r.g
+    x = s(t(x, z), y)
+    x = v(u(x)) + q(x, y) + t(x, x)*t.g
+    x = x + q.norm
 """
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["", " + q.norm>", "r.g>r.h", "r(y, z)>r(y)", "r(y, z)>r(y, z[:, 1:])", "z = p(x, x)>z = p(x, x*p.g)", "16>"],
+)
+def test_copied_parts_can_be_called_again_and_asked_for_what_they_have(
+    change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, _, new = change.partition(">")
+    spec = specs.load(USES.replace(old, new) if change else USES)
+    copied, written = elaborate(spec), anew(monkeypatch, spec)
+    assert difference(copied.graph, written.graph) == []
+    assert copied.findings == written.findings
+
+
+def test_what_a_part_inside_a_copied_one_puts_out_is_blamed_on_its_options() -> None:
+    block = "parts: {up: {kind: linear, out: 5}}, equations: y = up(x)"
+    model = "parts: {p: b, q: b}, equations: ['y = p(x)', 'x = x + q(x)', 'x = x + y']"
+    spec = specs.load(f"{{dims: {{C: 8}}, blocks: {{b: {{{block}}}}}, model: {{{model}}}}}")
+    wanted = "`out` of linear is 5; leave it out, or write `out: C`"
+    assert [(one.code, one.help) for one in elaborate(spec).findings] == [("BG101", wanted)]
+
+
 WRITTEN = """    parts: {attention: {kind: attention, heads: H}, norm: layer_norm}
     equations: |
       y = attention(norm(x))
@@ -237,9 +308,10 @@ def test_the_nodes_of_a_block_that_reads_the_same_are_made_when_asked_for() -> N
         third.edges  # noqa: B018
 
 
-def test_a_spec_of_many_equal_blocks_still_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (body, layers, replay):
+@pytest.mark.parametrize("text", [stacked(*[BLOCK] * 4), called(4)])
+def test_a_spec_of_many_equal_blocks_still_has_a_limit(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (body, inlined, layers, replay):
         monkeypatch.setattr(module, "MAX_NODES", 100)
-    spec = specs.load(stacked(*[BLOCK] * 4))
+    spec = specs.load(text)
     assert [one.code for one in elaborate(spec).findings] == ["BG018"]
     assert elaborate(spec).findings == anew(monkeypatch, spec).findings

@@ -105,9 +105,9 @@ class Frame:
         builder = self.body.builder
         expr = line.equation.expr
         builder.scope, builder.text = self.key, line.equation.text
-        builder.place = self.locate(expr)
-        result = evaluate(expr, self._node)
         builder.place = place = self.locate(expr)
+        result = evaluate(expr, self._node)
+        builder.place = place
         refs = self._results(result, len(line.equation.targets), expr)
         for target, ref in zip(line.equation.targets, refs, strict=True):
             self.values[target.name] = ref

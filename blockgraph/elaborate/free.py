@@ -6,9 +6,11 @@ An input's axes bind a free symbol anew at every call, so what stays from call t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
+from operator import attrgetter
 
-from blockgraph.dims import Dim
-from blockgraph.graph import Graph, Port, Repeat
+from blockgraph.dims import Dim, Shape
+from blockgraph.graph import Graph, Node, Port, Repeat
 from blockgraph.module import Report
 from blockgraph.ops.leaf import Param
 from blockgraph.ops.unknown import Unknown
@@ -21,11 +23,11 @@ def report_free_sizes(spec: Spec, graph: Graph, report: Report) -> None:
     if "dims" in spec.unread:
         return
     known = spec.dims.keys() | graph.dims.keys()
-    told = set(known)
+    told, symbols = set(known), cache(_symbols)  # most layers have parameters of the same shapes
     for body in _bodies(graph):
-        for name, dims, index in _fixed(body):
-            free = sorted({symbol for dim in dims for symbol in dim.symbols} - told)
-            if free and (place := body.nodes[index].place) is not None:
+        for name, dims, node in _fixed(body):
+            free = sorted(symbols(dims) - told)
+            if free and (place := node.place) is not None:
                 told.update(free)
                 message = f"`{name}` depends on `{free[0]}`, which the inputs bring anew at every call"
                 report.add("BG038", message, place, f"add `{free[0]}` to `dims`, with a number or empty for any size")
@@ -44,21 +46,23 @@ def _bodies(graph: Graph) -> Iterator[Graph]:
             continue
         seen.add(id(body))
         yield body
-        for node in body.nodes:
-            waiting.extend(node.op.bodies if isinstance(node.op, Repeat) else ())
+        for node in body.by_class.get(Repeat, ()):
+            waiting.extend(node.op.bodies)  # type: ignore[union-attr]
 
 
-def _fixed(body: Graph) -> Iterator[tuple[str, tuple[Dim, ...], int]]:
-    """What must have the same size in every call: parameters, unless they stand in a misfit, and numbers of layers.
+def _symbols(dims: Shape) -> frozenset[str]:
+    return frozenset(symbol for dim in dims for symbol in dim.symbols)
 
-    Each with the index of its node.
-    """
-    lost = {value for node in body.nodes if isinstance(node.op, Unknown) for value in node.inputs}
-    for index, node in enumerate(body.nodes):
+
+def _fixed(body: Graph) -> Iterator[tuple[str, tuple[Dim, ...], Node]]:
+    """What must have the same size in every call: parameters, unless they stand in a misfit, and numbers of layers."""
+    lost = {value for node in body.by_class.get(Unknown, ()) for value in node.inputs}
+    fixed = (*body.by_class.get(Repeat, ()), *body.by_class.get(Param, ()))
+    for node in sorted(fixed, key=attrgetter("id")):
         if isinstance(node.op, Repeat):
-            yield node.op.path, (node.op.count,), index
+            yield node.op.path, (node.op.count,), node
         elif isinstance(node.op, Param) and not lost.intersection(node.outputs):
-            yield node.op.path, node.op.dims, index
+            yield node.op.path, node.op.dims, node
 
 
 def _untold(graph: Graph, known: set[str]) -> Iterator[tuple[Dim, str, Port]]:

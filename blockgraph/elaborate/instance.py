@@ -255,7 +255,10 @@ class ModuleInstance(Instance):
         return Scope(self.path, self.decl.kind, self.decl.kind, "", "block", self.calls, self.place)
 
     def run(self, frame: Frame, node: Expr, args: Mapping[str, Argument], key: str) -> tuple[Ref, ...]:
-        """Run the block's equations over the arguments."""
+        """Run the block's equations over the arguments; or copy what another part of the same block wrote."""
+        from blockgraph.elaborate.inlined import copy, likeness, record
+        from blockgraph.elaborate.replay import Start
+
         assert self.module is not None
         session = self.body.session
         if len(session.open_blocks) >= MAX_NESTING:
@@ -265,6 +268,9 @@ class ModuleInstance(Instance):
         if self.module.name in session.open_blocks:
             report_circle(self.module.name, frame.locate(node), session.report)
             return tuple(self.body.unknown() for _ in self.module.outputs)
+        like, start = likeness(self, args), Start.of(self.body)
+        if like in self.env.memo and (copied := copy(self.env.memo[like], self, args, key, frame.depth)) is not None:
+            return copied
         env = None if self._lacks(args) else self._bound(frame, args)
         if env is None:
             return tuple(self.body.unknown() for _ in self.module.outputs)
@@ -272,7 +278,11 @@ class ModuleInstance(Instance):
         session.open_blocks.append(self.module.name)
         refs = self.run_module({name: ref for name, (ref, _) in args.items()}, env, key, frame.depth + 1)
         session.open_blocks.pop()
-        return (self.body.unknown(),) if "outputs" in self.module.unread else refs
+        if "outputs" in self.module.unread:
+            return (self.body.unknown(),)
+        if like is not None and (written := record(self, args, key, frame.depth, start, refs)) is not None:
+            self.env.memo[like] = written
+        return refs
 
     def _lacks(self, args: Mapping[str, Argument]) -> bool:
         """Whether an argument is unknown: then the block is worked out by itself, as it is declared."""

@@ -5,7 +5,8 @@ Additions cost nothing, so a path of additions only is found if there is one; sc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from operator import itemgetter
 
 from blockgraph.graph import Graph, Node, Repeat
 from blockgraph.op import Op
@@ -85,26 +86,29 @@ def _search(graph: Graph, starts: set[int], memo: Memo) -> dict[int, _Step | Non
     best: dict[int, _Step | None] = dict.fromkeys(starts)
     costs = dict.fromkeys(best, 0)
     for node in graph.nodes:
-        for value, step in _steps(graph, node, costs, memo):
+        for value, step in _steps(node, costs, memo):
             if value not in costs or step.cost < costs[value]:
                 best[value], costs[value] = step, step.cost
     return best
 
 
-def _steps(graph: Graph, node: Node, costs: Mapping[int, int], memo: Memo) -> list[tuple[int, _Step]]:
+def _steps(node: Node, costs: Mapping[int, int], memo: Memo) -> Iterable[tuple[int, _Step]]:
+    """The steps to what a node puts out: of an op only the cheapest, from the first operand that has it."""
     if isinstance(node.op, Repeat):
         return list(_through_stack(node, node.op, costs, memo))
-    found = []
-    for index, value in enumerate(node.inputs):
-        if value in costs and index not in node.op.shape_only and _carries(node.op, index):
-            cost = costs[value] + COST[node.op.role]
-            found += [(output, _Step(node, cost, None, value)) for output in node.outputs]
-    return found
+    ways = [
+        (costs[value], value) for index, value in enumerate(node.inputs) if value in costs and _carries(node.op, index)
+    ]
+    if not ways:
+        return ()
+    cost, before = min(ways, key=itemgetter(0))
+    step = _Step(node, cost + COST[node.op.role], None, before)
+    return [(output, step) for output in node.outputs]
 
 
 def _carries(op: Op, operand: int) -> bool:
-    """A norm's stream is what it normalises, not its gain."""
-    return op.role != "norm" or operand == 0
+    """A norm's stream is what it normalises, not its gain; nothing flows from what only lends its shape."""
+    return (op.role != "norm" or operand == 0) and operand not in op.shape_only
 
 
 def _through_stack(node: Node, stack: Repeat, costs: Mapping[int, int], memo: Memo) -> Iterator[tuple[int, _Step]]:

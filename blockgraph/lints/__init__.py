@@ -14,9 +14,9 @@ from types import MappingProxyType, ModuleType
 from typing import Any, Protocol
 
 from blockgraph.errors import Finding
-from blockgraph.graph import Graph, Repeat
+from blockgraph.graph import Graph
 from blockgraph.lazy import modules_in
-from blockgraph.lints.wiring import asked
+from blockgraph.lints.wiring import asked, stacks
 
 
 class Declared(Protocol):
@@ -82,9 +82,7 @@ def bodies(graph: Graph) -> Iterator[Graph]:
         one = waiting.pop()
         yield one
         if id(one.original) not in inside:
-            inside[id(one.original)] = [
-                body for node in one.original.nodes if isinstance(node.op, Repeat) for body in node.op.bodies
-            ]
+            inside[id(one.original)] = [body for _, stack in stacks(one.original) for body in stack.bodies]
         for body in inside[id(one.original)]:
             source = body.original
             if id(source) not in known:

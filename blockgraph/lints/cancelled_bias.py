@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from blockgraph.errors import Finding
 from blockgraph.graph import Graph, Node
-from blockgraph.lints.wiring import only_readers, ops, parameters_in
+from blockgraph.lints.wiring import of_class, of_role, ops, parameters_in
 from blockgraph.ops.attend import Attend
 from blockgraph.ops.norms import LayerNorm
 from blockgraph.ops.softmax import Softmax
@@ -21,12 +21,12 @@ NEEDS_ALL = True  # it concludes from what is not there
 
 def lint(graph: Graph) -> Iterator[Finding]:
     """Sums with a parameter that is the same along a row, before a norm or softmax; biases of keys alone."""
-    only = only_readers(graph)
-    for node, op in ops(graph):
+    is_add, is_attend = of_role("add"), of_class(Attend)
+    for node, op in ops(graph, lambda one: is_add(one) or is_attend(one)):
         if node.place is None:
             continue
         if op.role == "add":
-            after = only.get(node.outputs[0])
+            after = graph.only_readers.get(node.outputs[0])
             bias = _along_rows(graph, node)
             if bias is not None and after is not None and isinstance(after.op, LayerNorm | Softmax):
                 yield _finding(bias, after.op.name, node)

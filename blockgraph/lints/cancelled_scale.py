@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from blockgraph.errors import Finding
 from blockgraph.graph import Graph, Node
-from blockgraph.lints.wiring import only_readers, ops, parameters_in, part_name
+from blockgraph.lints.wiring import of_role, ops, parameters_in, part_name
 from blockgraph.number import Number
 from blockgraph.ops.leaf import Constant
 
@@ -16,11 +16,10 @@ NEEDS_ALL = True  # it concludes from what is not there
 
 def lint(graph: Graph) -> Iterator[Finding]:
     """Products with a parameter or number that is the same along a row, read by a norm alone."""
-    only = only_readers(graph)
-    for node, op in ops(graph):
-        if op.role != "scale" or len(node.inputs) != 2 or node.place is None:
+    for node, _ in ops(graph, of_role("scale")):
+        if len(node.inputs) != 2 or node.place is None:
             continue
-        after = only.get(node.outputs[0])
+        after = graph.only_readers.get(node.outputs[0])
         factor = _factor(graph, node)
         if factor is None or after is None or getattr(after.op, "role", "") != "norm":
             continue

@@ -14,7 +14,7 @@ CODE = "BG220"
 
 def lint(graph: Graph) -> Iterator[Finding]:
     """Windows that are known numbers, over keys whose number is bounded."""
-    for node, op in ops(graph):
+    for node, op in ops(graph, lambda one: "window" in one.__dataclass_fields__):
         window = getattr(op, "window", None)
         types = [graph.types[value] for value in node.inputs]
         if window is None or node.place is None or not types:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from blockgraph.errors import Finding
 from blockgraph.facts import highway
 from blockgraph.graph import Graph, Node
-from blockgraph.lints.wiring import last_layer, ops, part_name, role, stacks
+from blockgraph.lints.wiring import last_layer, of_role, ops, part_name, role, stacks
 
 CODE = "BG211"
 NEEDS_ALL = True  # it concludes from what is not there
@@ -32,7 +32,7 @@ def _is_pre_norm(body: Graph) -> bool:
     path = highway(body)
     if path is None or not path.adds or any(stop.role in ("norm", "other") for stop in path.stops):
         return False
-    return any(op.role == "norm" and "." not in node.scope for node, op in ops(body))
+    return any("." not in node.scope for node, _ in ops(body, of_role("norm")))
 
 
 def _raw_reader(graph: Graph, value: int) -> Node | None:

@@ -6,16 +6,15 @@ from collections.abc import Iterator
 
 from blockgraph.errors import Finding
 from blockgraph.graph import Graph, Node, Repeat
-from blockgraph.lints.wiring import last_layer, only_readers, ops, part_name
+from blockgraph.lints.wiring import last_layer, of_role, ops, part_name
 
 CODE = "BG210"
 
 
 def lint(graph: Graph) -> Iterator[Finding]:
     """Norms of what a norm, or the last norm of a stack, put out."""
-    only = only_readers(graph)
-    for node, op in ops(graph):
-        if op.role != "norm" or node.place is None or node.inputs[0] not in only:
+    for node, _ in ops(graph, of_role("norm")):
+        if node.place is None or node.inputs[0] not in graph.only_readers:
             continue
         inner = _norm_before(graph, node.inputs[0])
         if inner is not None:

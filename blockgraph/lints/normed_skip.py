@@ -6,14 +6,16 @@ from collections.abc import Iterator
 
 from blockgraph.errors import Finding
 from blockgraph.graph import Graph, Node
+from blockgraph.lints.wiring import of_class, ops
+from blockgraph.ops.arithmetic import Add
 
 CODE = "BG201"
 
 
 def lint(graph: Graph) -> Iterator[Finding]:
     """Adds `h + f(h)` where h is the output of a norm whose input is the raw stream."""
-    for node in graph.nodes:
-        if node.op.name != "add" or len(node.inputs) != 2 or node.place is None:
+    for node, _ in ops(graph, of_class(Add)):
+        if len(node.inputs) != 2 or node.place is None:
             continue
         for skip, branch in (node.inputs, node.inputs[::-1]):
             norm = _norm_of(graph, skip)

@@ -6,16 +6,16 @@ from collections.abc import Iterator, Set
 
 from blockgraph.errors import Finding
 from blockgraph.graph import Graph, Node
-from blockgraph.lints.wiring import SUBLAYERS, only_readers, ops, role
+from blockgraph.lints.wiring import SUBLAYERS, of_role, ops, role
 
 CODE = "BG218"
 
 
 def lint(graph: Graph) -> Iterator[Finding]:
     """Sums of two or more sublayers that do not start from one value."""
-    only, named = only_readers(graph), frozenset(step.value for step in graph.steps)
-    for node, op in ops(graph):
-        if op.role != "add" or node.place is None or _is_inner(only.get(node.outputs[0]), node, named):
+    only, named = graph.only_readers, frozenset(step.value for step in graph.steps)
+    for node, _ in ops(graph, of_role("add")):
+        if node.place is None or _is_inner(only.get(node.outputs[0]), node, named):
             continue
         parts = _branches(graph, node, named, only.keys())
         if len(parts) < 2:

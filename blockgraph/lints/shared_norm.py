@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from blockgraph.errors import Finding, Related
 from blockgraph.graph import Graph
+from blockgraph.lints.wiring import of_class, ops
 from blockgraph.ops.leaf import Param
 
 CODE = "BG202"
@@ -15,9 +16,9 @@ def lint(graph: Graph) -> Iterator[Finding]:
     """Every second call, in one module, of a norm whose parameters are not marked as shared."""
     first = {}
     params: dict[str, list[Param]] = {}
-    for node in graph.nodes:
-        if isinstance(node.op, Param):
-            params.setdefault(node.scope, []).append(node.op)
+    for node, op in ops(graph, of_class(Param)):
+        assert isinstance(op, Param)
+        params.setdefault(node.scope, []).append(op)
     for step in graph.steps:
         scope = graph.scopes.get(step.name)
         if scope is None or scope.family != "norm" or step.place is None:

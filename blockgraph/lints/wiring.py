@@ -3,43 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from operator import attrgetter
 
 from blockgraph.dims import Dim
 from blockgraph.errors import Finding
 from blockgraph.graph import Graph, Node, Repeat, distinct
-from blockgraph.op import Op
+from blockgraph.op import Op, Role
 from blockgraph.ops.leaf import Param
 from blockgraph.records import dataclass
 
 SUBLAYERS = ("attention", "feed_forward")
 
 
-def ops(graph: Graph) -> Iterator[tuple[Node, Op]]:
-    """The nodes that are ops, with them."""
-    for node in graph.nodes:
-        if isinstance(node.op, Op):
-            yield node, node.op
+def ops(graph: Graph, wanted: Callable[[type[Op]], bool] = lambda _: True) -> Iterator[tuple[Node, Op]]:
+    """The nodes that are ops, with them, in order; those of the classes `wanted`."""
+    found = [nodes for one, nodes in graph.by_class.items() if issubclass(one, Op) and wanted(one)]
+    for node in sorted(chain.from_iterable(found), key=attrgetter("id")):
+        yield node, node.op  # type: ignore[misc]
+
+
+def of_role(*roles: Role) -> Callable[[type[Op]], bool]:
+    """Ops of some roles are wanted."""
+    return lambda one: one.role in roles
+
+
+def of_class(*classes: type[Op]) -> Callable[[type[Op]], bool]:
+    """Ops of some classes are wanted."""
+    return lambda one: issubclass(one, classes)
 
 
 def stacks(graph: Graph) -> Iterator[tuple[Node, Repeat]]:
     """The stacks of a graph itself, those inside them not included."""
-    for node in graph.nodes:
-        if isinstance(node.op, Repeat):
-            yield node, node.op
+    for node in graph.by_class.get(Repeat, ()):
+        yield node, node.op  # type: ignore[misc]
 
 
 def role(node: Node) -> str:
     """The role of a node; a stack has that of any other op."""
     return node.op.role if isinstance(node.op, Op) else "other"
-
-
-def only_readers(graph: Graph) -> dict[int, Node]:
-    """The one node that reads a value, for values that only one operand is and the graph does not return."""
-    found: dict[int, Node | None] = {port.value: None for port in graph.outputs}
-    for node in graph.nodes:
-        for value in node.inputs:
-            found[value] = None if value in found else node
-    return {value: node for value, node in found.items() if node is not None}
 
 
 def part_name(node: Node) -> str:
