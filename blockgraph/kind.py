@@ -164,7 +164,9 @@ class Kind(BaseModel):
 
     Class facts, all in local letters: `inputs` gives each input's axes, `widths` those letters that the first call
     fixes, `optional` inputs may be left out, `sizes` maps a letter to `option = default`, `numbers`
-    does so for real numbers. `family` colours the box. `elsewhere` are names that others use for it, for hints.
+    does so for real numbers. `family` colours the box. `elsewhere` are names that others use for it, for hints, and
+    `abroad` says by which option and word one says what others say by another key and value. `mistaken` is what to
+    do where the result of `{part}` does not fit: that it was called with something else than it reads.
     After `resolved`, the fields hold dims, numbers and words instead of text.
     """
 
@@ -174,6 +176,8 @@ class Kind(BaseModel):
     family: ClassVar[str] = "other"
     title: ClassVar[str] = ""
     elsewhere: ClassVar[tuple[str, ...]] = ()
+    abroad: ClassVar[Mapping[tuple[str, str], tuple[str, str]]] = {}
+    mistaken: ClassVar[str] = ""
     inputs: ClassVar[Mapping[str, str]] = {"x": f"... {FIRST_WIDTH}"}
     widths: ClassVar[frozenset[str]] = frozenset({FIRST_WIDTH})
     optional: ClassVar[tuple[str, ...]] = ()

@@ -199,7 +199,9 @@ def _guessed(item: Any, locate: Callable[[int, int], Place], path: SpecPath) -> 
 
 def _read_text(text: str, path: SpecPath, document: Document, report: Report) -> list[Line]:
     parsed = parse_equations(text)
+    joined = bool(parsed.refusals) and document.joins(path)
     for refusal in parsed.refusals:
         place = document.within(path, refusal.start, refusal.end)
-        report.add(refusal.code, refusal.message, place, refusal.help)
+        help = f"YAML joins these lines into one: write `{path[-1]}: |`" if joined else refusal.help
+        report.add(refusal.code, refusal.message, place, help)
     return [Line(equation, partial(document.within, path), path) for equation in parsed.equations]

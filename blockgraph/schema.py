@@ -216,8 +216,8 @@ def validate(
 ) -> M | None:
     """`data` as a `model`, every fault reported once. A bad key counts as absent; None if a needed one is missing.
 
-    An unknown key that is near one which is not there is read as that one, and one that is near none may be what is
-    missing. `also` are further keys to guess from.
+    An unknown key that is near one which is not there is read as that one, and so is one that the model knows from
+    `abroad`; one that is near none may be what is missing. `also` are further keys to guess from.
     """
     read, told = dict(data), set[str]()
     choices = [*key_names(model), *also]
@@ -230,22 +230,32 @@ def validate(
         unknown = [key for key, fault in faults.items() if fault["type"] == "extra_forbidden"]
         slips = _slips(unknown, read, model, choices)
         missing -= set(slips.values())
-        stranger = next((key for key in unknown if near(key, choices) is None), None)
+        abroad = {key: meant for key in unknown if (meant := _abroad(model, key, read[key])) and meant[0] not in read}
+        stranger = next((key for key in unknown if key not in abroad and near(key, choices) is None), None)
         lost = sorted(missing - told)
         for key, fault in faults.items():
             if key == stranger and lost:
                 message = f"unknown key `{key}` in {owner}"
                 report.add("BG020", message, document.key((*path, key)), _is_it(lost))
+            elif key in abroad:
+                option, word = abroad[key]
+                place = document.key((*path, key))
+                report.add("BG020", f"unknown key `{key}` in {owner}", place, f"write `{option}: {word}`")
             elif fault["type"] != "missing" or (key in lost and stranger is None):
                 _report(fault, key, choices, (*path, key), document, report, owner)
         if missing:
             return None
         told |= faults.keys()
-        for key in faults.keys() & read.keys():
-            value = read.pop(key)
-            if key in slips:
-                read[slips[key]] = value
-                document.read_as(path, key, slips[key])
+        renamed = {key: (option, read[key]) for key, option in slips.items()} | abroad
+        for key, option in slips.items():
+            document.read_as(path, key, option)
+        read = {key: value for key, value in read.items() if key not in faults} | dict(renamed.values())
+
+
+def _abroad(model: type[BaseModel], key: str, value: Any) -> tuple[str, str] | None:
+    """The option and its word for what other tools write so."""
+    known: Mapping[tuple[str, str], tuple[str, str]] = getattr(model, "abroad", {})
+    return known.get((key, str(value).lower()))
 
 
 def _is_it(lost: list[str]) -> str:

@@ -5,7 +5,7 @@ They are collected while shapes are worked out, checked where the numbers are kn
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import field, replace
 from fractions import Fraction
 
@@ -46,6 +46,10 @@ class Conditions:
         if not (smaller.symbols and larger.symbols):  # nothing of one side is left: tell it as it was asked for
             smaller, larger = need.smaller, need.larger
         self._add(Condition(f"{smaller} <= {larger}", smaller, larger, need.relation, place), "")
+
+    def withdraw(self, places: Collection[Place]) -> None:
+        """Forget what was asked for at these places, by a call that is told to be wrong."""
+        self.found = {key: one for key, one in self.found.items() if one.place not in places}
 
     def _add(self, condition: Condition, noun: str) -> None:
         key = (str(condition.smaller), str(condition.larger), condition.relation)

@@ -187,6 +187,11 @@ def _remedy(frame: Frame, refs: tuple[Ref, ...], blame: int | None) -> str:
     shapes = [frame.body.type(ref).shape for ref in refs]
     node = _producer(frame, refs[blame])
     part = frame.body.instances.get(node.scope) if node is not None and node.scope != frame.key else None
+    if part is not None and part.options is not None and part.options.mistaken:
+        document = frame.body.session.env.spec.document
+        bounds = (part.decl.option(option) for option, *_ in part.options.bounds())
+        frame.body.session.conditions.withdraw({document.value(path) for path in bounds})
+        return part.options.mistaken.format(part=part.decl.name)
     out = getattr(part.options, "out", None) if part is not None and part.options is not None else None
     others = [shape for index, shape in enumerate(shapes) if index != blame and shape]
     if out is not None and others and part is not None:

@@ -23,6 +23,11 @@ class Attention(Attending):
     name = "attention"
     title = "Multi-Head Attention"
     elsewhere = ("mha", "multi_head_attention", "self_attention", "attn", "gqa", "mqa")
+    abroad = {
+        (key, value): ("mask", word)
+        for key in ("causal", "is_causal")
+        for value, word in (("true", "causal"), ("false", "full"))
+    }
     inputs = {"x": "... T C", "keep": "...", "score_bias": "..."}
     optional = ("keep", "score_bias")
     sizes = {

@@ -20,6 +20,7 @@ class LearnedPositions(Kind):
     family = "embedding"
     title = "Learned Positions"
     elsewhere = ("position_embedding", "positional_embedding")
+    mistaken = "the last axis of what `{part}` is given counts as positions: give it ids (B, T), or `x[..., 0]`"
     inputs = {"x": "... T"}
     widths = frozenset()
     sizes = {"L": "length", "C": "width", "O": "offset"}

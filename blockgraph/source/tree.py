@@ -123,6 +123,15 @@ class Document:
         trees = self._nearest(path)
         return len(trees) > len(path) and trees[-1].quoted
 
+    def joins(self, path: SpecPath) -> bool:
+        """Whether the text at a path stands on several lines of which YAML makes one, as it does after `>`."""
+        trees = self._nearest(path)
+        tree = trees[-1]
+        if len(trees) <= len(path) or not isinstance(tree.value, str) or tree.style in ("literal", "json"):
+            return False
+        lines = self.text[self._offset(tree.start) : self._offset(tree.end)].splitlines()
+        return sum(bool(line.strip()) for line in lines) > (2 if tree.style == "folded" else 1)
+
     def has(self, path: SpecPath) -> bool:
         """Whether the file has a value at a path."""
         return len(self._nearest(path)) > len(path)
