@@ -4,7 +4,7 @@
 window.probes = {
   /** All coordinates of the picture. */
   drawn() {
-    const told = (one) => ["d", "points", "y", "transform"].map((name) => one.getAttribute(name));
+    const told = (one) => ["d", "points", "x", "y", "transform"].map((name) => one.getAttribute(name));
     return JSON.stringify([...picture.svg.querySelectorAll("path, polygon, text, g")].map(told));
   },
 
@@ -15,8 +15,10 @@ window.probes = {
       .filter((stop) => !stop.isPlate || picture.folding.folded.has(stop.id))
       .map((stop) => {
         const { x, y, width, height } = (stop.isPlate ? stop.element.querySelector("path") : stop.element).getBBox();
-        const shift = stop.isPlate ? 0 : stop.now.y - (stop.frame.top + stop.frame.bottom) / 2;
-        return [x, y + shift, x + width, y + height + shift];
+        const { left, right, top, bottom } = stop.frame;
+        const across = stop.isPlate ? 0 : stop.now.x - (left + right) / 2;
+        const along = stop.isPlate ? 0 : stop.now.y - (top + bottom) / 2;
+        return [x + across, y + along, x + width + across, y + height + along];
       });
   },
 
@@ -25,6 +27,12 @@ window.probes = {
     const apart = (a, b) => Math.abs(a.x - b.x) > 0.1 && Math.abs(a.y - b.y) > 0.1;
     const lines = [...picture.svg.querySelectorAll(".edge:not([hidden]) path")].map((one) => pairs(one.getAttribute("d")));
     return lines.filter((line) => line.some((point, index) => index && apart(point, line[index - 1]))).length;
+  },
+
+  /** Where the lines that can be seen end. */
+  tips() {
+    const lines = [...picture.svg.querySelectorAll(".edge:not([hidden]) polygon")];
+    return lines.map((one) => pairs(one.getAttribute("points"))[1]).map(({ x, y }) => [x, y]);
   },
 
   /** The contrast of every text outside the picture by WCAG 2, the least first. */

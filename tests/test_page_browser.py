@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -175,9 +177,30 @@ def test_a_plate_folds_and_unfolds(page: Page) -> None:
     assert page.run("probes.drawn()") == before
 
 
-def test_folding_keeps_what_is_left_apart_and_on_upright_lines(browser: Page, folder: Path) -> None:
-    path = folder / "t5.html"
-    path.write_text(bg.render_html(ROOT / "specs/models/t5.yaml"), encoding="utf-8")
+def test_a_figure_that_runs_to_the_right_gets_narrower_and_no_lower(browser: Page, folder: Path) -> None:
+    path = folder / "gpt2.html"
+    path.write_text(bg.render_html(ROOT / "specs/models/gpt2.yaml", rankdir="LR"), encoding="utf-8")
+    browser.open(path)
+    size, before = "(({width, height}) => [width, height])(picture.folding.content)", browser.run("probes.drawn()")
+    wide, high = browser.run(size)
+    browser.click("#fold")
+    folded = browser.run(size)
+    assert folded[0] < wide * 0.6
+    assert folded[1] == high
+    ends = "[...picture.svg.querySelectorAll('{}')].map(one => one.getBBox()).map(({{x, width}}) => x + width)"
+    texts = browser.run(ends.format(".stack > text:not([hidden])"))
+    (right,) = browser.run(ends.format(".cluster.stack > path"))
+    assert len(texts) == 3
+    assert max(texts) < right
+    browser.click("#unfold")
+    assert browser.run("probes.drawn()") == before
+    assert browser.complaints() == []
+
+
+@pytest.mark.parametrize("rankdir", ["BT", "LR"])
+def test_folding_keeps_what_is_left_apart_and_on_straight_lines(browser: Page, folder: Path, rankdir: Any) -> None:
+    path = folder / f"t5-{rankdir}.html"
+    path.write_text(bg.render_html(ROOT / "specs/models/t5.yaml", rankdir=rankdir), encoding="utf-8")
     browser.open(path)
     for folding in ("foldAll(true)", "toggle(picture.plates[0])", "toggle(picture.plates[1])"):
         browser.run(f"(() => {{ foldAll(false); {folding} }})()")
@@ -187,6 +210,9 @@ def test_folding_keeps_what_is_left_apart_and_on_upright_lines(browser: Page, fo
             for other in frames[number + 1 :]:
                 assert right <= other[0] or other[2] <= left or bottom <= other[1] or other[3] <= top, (folding, other)
         assert browser.run("probes.slanted()") == 0
+        tips = browser.run("probes.tips()")
+        for (x, y), other in combinations(tips, 2):
+            assert abs(x - other[0]) + abs(y - other[1]) > 5, folding
     assert browser.complaints() == []
 
 

@@ -46,6 +46,7 @@ def page(subjects: Sequence[Subject], trace: Sequence[Measured] = (), **shown: U
         "facts": listed.facts,
         "levels": levels,
         "first": first,
+        "runs": shown.get("rankdir", "BT"),
         "findings": [_finding(one, facts) for one in found],
         "codes": {code: pieces(code) for code in sorted({one.code for one in found})},
         "trace": as_data(steps, {one.level: one.boxes for one in pictures}) if steps else None,

@@ -1,6 +1,7 @@
 "use strict";
-// Folding: what is inside a folded plate is hidden, and the room it took is taken out of the picture. All heights go
-// through one rising function, so whatever was above something else still is, and upright lines stay upright.
+// Folding: what is inside a folded plate is hidden, and the room it took is taken out of the picture, along the way the
+// figure runs: in one that runs upwards all heights go through one rising function, so whatever was above something else
+// still is, and upright lines stay upright; in one that runs to the right so do all places from left to right.
 
 const PAIR = /(-?[\d.]+),(-?[\d.]+)/g;
 const HEAD = 6.5; // the length of an arrow's head
@@ -34,7 +35,7 @@ function freePieces([low, high], taken) {
   return found.filter(([start, end]) => end - start > 2);
 }
 
-/** y without the removed pieces above it. */
+/** A height, or a place from the left, without the removed pieces before it. */
 function shrinking(removed) {
   const sorted = removed.sort((a, b) => a[0] - b[0]);
   const joined = [];
@@ -43,7 +44,7 @@ function shrinking(removed) {
     if (last && start <= last[1]) last[1] = Math.max(last[1], end);
     else joined.push([start, end]);
   }
-  const map = (y) => joined.reduce((sum, [start, end]) => sum - Math.min(Math.max(y - start, 0), end - start), y);
+  const map = (at) => joined.reduce((sum, [start, end]) => sum - Math.min(Math.max(at - start, 0), end - start), at);
   return { map, total: joined.reduce((sum, [start, end]) => sum + end - start, 0) };
 }
 
@@ -77,6 +78,7 @@ function headOf(line) {
 class Folding {
   constructor(picture) {
     this.picture = picture;
+    [this.along, this.low, this.high] = page.runs === "LR" ? ["x", "left", "right"] : ["y", "top", "bottom"];
     this.folded = new Set();
     this.first = new Map(); // attributes as they were drawn
     this.viewBox = picture.svg.getAttribute("viewBox").split(/[ ,]+/).map(Number);
@@ -86,6 +88,18 @@ class Folding {
       frame: frameOf(pairs(element.querySelector("path,polygon").getAttribute("d") || "0,0")),
     }));
     this.taps = [...picture.svg.querySelectorAll(".tap")];
+    this.titles = [...picture.svg.querySelectorAll(".figure > text")];
+    this.spans = new Map();
+    for (const text of picture.svg.querySelectorAll(".edge text, .figure > text")) this.spans.set(text, this.span(text));
+  }
+
+  /** From where to where a text takes room along the figure. */
+  span(text) {
+    const at = Number(text.getAttribute(this.along));
+    if (this.along === "y") return [at - 8, at];
+    const wide = text.getComputedTextLength();
+    const left = at - { middle: wide / 2, end: wide }[text.getAttribute("text-anchor")] || at;
+    return [left, left + wide];
   }
 
   edge(element) {
@@ -96,9 +110,11 @@ class Folding {
     return { element, from: element.dataset.from, to: element.dataset.to, line };
   }
 
+  /** The frame of what is left; a title may be wider than that. */
   get content() {
     const [x, y, width, height] = this.viewBox;
-    return { x, y, width, height: height - this.total };
+    if (this.along === "y") return { x, y, width, height: height - this.total };
+    return { x, y, width: Math.max(width - this.total, ...this.ends.map((end) => end - x)), height };
   }
 
   toggle(plate, fold = !this.folded.has(plate)) {
@@ -127,7 +143,8 @@ class Folding {
     for (const element of this.picture.svg.querySelectorAll(".graph > polygon, .cluster > path, .cluster > polygon")) {
       this.restate(element, element.localName === "path" ? "d" : "points", map);
     }
-    for (const text of this.picture.svg.querySelectorAll(".cluster > text")) this.lower(text, map);
+    for (const text of this.picture.svg.querySelectorAll(".cluster > text")) this.move(text, map);
+    this.ends = this.along === "x" ? this.titles.map((title) => this.center(title, map)) : [];
     for (const stop of this.picture.stops.values()) this.place(stop, map);
     for (const edge of this.edges) this.route(edge, map);
     const covered = this.picture.plates.filter((plate) => this.folded.has(plate.id) && !this.cover(plate));
@@ -139,29 +156,46 @@ class Folding {
       const ellipse = tap.querySelector("ellipse");
       const at = { x: Number(ellipse.getAttribute("cx")), y: Number(ellipse.getAttribute("cy")) };
       tap.toggleAttribute("hidden", inside(at));
-      tap.setAttribute("transform", `translate(0 ${map(at.y) - at.y})`);
+      tap.setAttribute("transform", this.shift(at[this.along], map));
     }
   }
 
-  /** The heights that a folded plate gives back: those at which nothing stands beside it that can be seen. */
+  /** What a folded plate gives back along the figure: where nothing stands beside it that can be seen. */
   removed(plate) {
     if (!this.folded.has(plate.id) || this.cover(plate)) return [];
+    const { along, low, high } = this;
     const taken = [];
-    const keep = (top, bottom) => taken.push([top - CLEAR, bottom + CLEAR]);
+    const keep = (from, to) => taken.push([from - CLEAR, to + CLEAR]);
     for (const stop of this.picture.stops.values()) {
       if (this.isWithin(stop, plate.id) || this.cover(stop)) continue;
-      if (!stop.isPlate) keep(stop.frame.top, stop.frame.bottom);
+      if (!stop.isPlate) keep(stop.frame[low], stop.frame[high]);
       else if (!this.isWithin(plate, stop.id) && stop !== plate) {
-        keep(stop.frame.top, stop.label);
-        keep(stop.frame.bottom, stop.frame.bottom);
+        keep(stop.frame[low], stop.label[along]);
+        keep(stop.frame[high], stop.frame[high]);
       }
     }
-    for (const { element, from, to, line } of this.edges) {
-      if ([from, to].some((id) => this.cover(this.picture.stops.get(id)))) continue;
-      for (const [index, { y }] of line.entries()) if (index && y === line[index - 1].y) keep(y, y);
-      for (const text of element.querySelectorAll("text")) keep(this.original(text, "y") - 8, this.original(text, "y"));
+    for (const edge of this.edges) this.keepLine(edge, keep);
+    return freePieces([plate.label[along] + 4, plate.frame[high] - CORNER], taken);
+  }
+
+  /** Keep where a line crosses the figure and where its texts stand, as far as that can be seen. */
+  keepLine({ element, from, to, line }, keep) {
+    const { along } = this;
+    const covers = [from, to].map((id) => this.cover(this.picture.stops.get(id)));
+    if (covers[0] && covers[0] === covers[1]) return;
+    const frames = covers.filter(Boolean).map((plate) => this.picture.stops.get(plate).frame);
+    const isHidden = (point) => frames.some((frame) => holds(frame, point));
+    for (const [index, point] of line.entries()) {
+      const before = line[index - 1];
+      if (before && point[along] === before[along] && !(isHidden(point) && isHidden(before))) keep(point[along], point[along]);
     }
-    return freePieces([plate.label + 4, plate.frame.bottom - CORNER], taken);
+    for (const text of element.querySelectorAll("text")) if (!isHidden(this.origin(text))) keep(...this.spans.get(text));
+  }
+
+  /** Where a text stands before folding. */
+  origin(text) {
+    const at = { x: Number(text.getAttribute("x")), y: Number(text.getAttribute("y")) };
+    return { ...at, [this.along]: this.original(text, this.along) };
   }
 
   isWithin(stop, plate) {
@@ -174,28 +208,53 @@ class Folding {
   original(element, name) {
     if (!this.first.has(element)) this.first.set(element, element.getAttribute(name));
     const text = this.first.get(element);
-    return name === "y" ? Number(text) : text;
+    return name === this.along ? Number(text) : text;
+  }
+
+  /** A point after folding. */
+  moved(point, map) {
+    return { ...point, [this.along]: map(point[this.along]) };
+  }
+
+  shift(at, map) {
+    const by = map(at) - at;
+    return this.along === "y" ? `translate(0 ${by})` : `translate(${by} 0)`;
   }
 
   restate(element, name, map) {
-    element.setAttribute(name, this.original(element, name).replace(PAIR, (_, x, y) => `${x},${map(Number(y))}`));
+    const pair = (_, x, y) => {
+      const point = this.moved({ x: Number(x), y: Number(y) }, map);
+      return `${point.x},${point.y}`;
+    };
+    element.setAttribute(name, this.original(element, name).replace(PAIR, pair));
   }
 
-  lower(text, map) {
-    text.setAttribute("y", map(this.original(text, "y")));
+  move(text, map) {
+    text.setAttribute(this.along, map(this.original(text, this.along)));
+  }
+
+  /** A title keeps its lines in the middle of each other, and is not left of the picture. */
+  center(title, map) {
+    const [low, high] = this.spans.get(title);
+    const middle = (low + high) / 2;
+    const left = Math.max(map(middle) - (high - low) / 2, this.viewBox[0] + 4);
+    title.setAttribute("x", this.original(title, "x") + left - low);
+    return left + high - low + 4;
   }
 
   place(stop, map) {
     stop.hidden = Boolean(this.cover(stop));
     stop.element.toggleAttribute("hidden", stop.hidden);
-    const middle = (stop.frame.top + stop.frame.bottom) / 2;
-    stop.now = { x: (stop.frame.left + stop.frame.right) / 2, y: map(middle) };
-    if (!stop.isPlate) stop.element.setAttribute("transform", `translate(0 ${map(middle) - middle})`);
+    const { left, right, top, bottom } = stop.frame;
+    const middle = { x: (left + right) / 2, y: (top + bottom) / 2 };
+    stop.now = this.moved(middle, map);
+    if (!stop.isPlate) stop.element.setAttribute("transform", this.shift(middle[this.along], map));
     else {
       const isFolded = this.folded.has(stop.id);
+      const corner = this.moved({ x: right, y: top }, map);
       stop.element.setAttribute("aria-expanded", String(!isFolded));
       stop.note.toggleAttribute("hidden", !isFolded);
-      stop.handle.setAttribute("transform", `translate(${stop.frame.right - 22} ${map(stop.frame.top) - 6.5})`);
+      stop.handle.setAttribute("transform", `translate(${corner.x - 22} ${corner.y - 6.5})`);
       stop.handle.querySelector("path").setAttribute("d", isFolded ? "M3 6.5H10M6.5 3V10" : "M3 6.5H10");
     }
   }
@@ -205,9 +264,9 @@ class Folding {
     const [start, end] = [from, to].map((id) => this.cover(this.picture.stops.get(id)));
     const framed = (plate) => {
       const { frame } = this.picture.stops.get(plate);
-      return { ...frame, top: map(frame.top), bottom: map(frame.bottom) };
+      return { ...frame, [this.low]: map(frame[this.low]), [this.high]: map(frame[this.high]) };
     };
-    let now = line.map(({ x, y }) => ({ x, y: map(y) }));
+    let now = line.map((point) => this.moved(point, map));
     if (end) now = clipped(now, framed(end));
     if (start) now = clipped(now.reverse(), framed(start)).reverse();
     element.toggleAttribute("hidden", now.length < 2 || (Boolean(start) && start === end));
@@ -217,7 +276,7 @@ class Folding {
     element.querySelector("path").setAttribute("d", `M${way.join("L")}`);
     element.querySelector("polygon")?.setAttribute("points", points);
     for (const text of element.querySelectorAll("text")) {
-      this.lower(text, map);
+      this.move(text, map);
       const at = { x: Number(text.getAttribute("x")), y: Number(text.getAttribute("y")) };
       text.toggleAttribute("hidden", [start, end].some((plate) => plate && holds(framed(plate), at)));
     }

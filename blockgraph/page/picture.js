@@ -41,11 +41,14 @@ class Picture {
   dress(stop) {
     const texts = [...stop.element.querySelectorAll("text")];
     const inside = Object.values(this.level.boxes).filter(([, plate]) => this.isAround(stop.id, plate)).length;
-    stop.label = Math.max(stop.frame.top + 4, ...texts.map((text) => Number(text.getAttribute("y")) + 4)) + 12;
-    stop.note = draw("text", { class: "folded-note", x: stop.frame.left + 9, y: stop.label - 2 }, `${inside} parts folded`);
+    const bottom = Math.max(stop.frame.top + 4, ...texts.map((text) => Number(text.getAttribute("y")) + 4)) + 12;
+    stop.note = draw("text", { class: "folded-note", x: stop.frame.left + 9, y: bottom - 2 }, `${inside} parts folded`);
+    stop.element.append(stop.note);
+    const right = Math.max(...[...texts, stop.note].map((text) => text.getBBox().x + text.getBBox().width));
+    stop.label = { x: right + 16, y: bottom };
     stop.handle = draw("g", { class: "handle" }, draw("rect", { width: 13, height: 13, rx: 3 }), draw("path"));
     fill(stop.handle, { "aria-hidden": "true" }, []);
-    stop.element.append(stop.note, stop.handle);
+    stop.element.append(stop.handle);
   }
 
   isAround(plate, inner) {
