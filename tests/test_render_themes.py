@@ -146,6 +146,18 @@ def test_lines_and_marks_stand_out_from_the_page(theme: Theme) -> None:
         assert distance(theme.ink, theme.rail, eye) >= 10
 
 
+def test_the_plates_of_opened_parts_stand_out_from_a_dark_page_by_tint_and_border() -> None:
+    for family in FILLS:
+        tint, border, words = DARK.opened(family)
+        for page in (DARK.plate[0], DARK.stack[0]):
+            assert 1.4 <= contrast(tint, page) <= 1.5  # none stands out more than another
+            assert min(distance(tint, page, eye) for eye in EYES) >= 11
+            assert contrast(border, page) >= 4.5
+        assert contrast(border, tint) >= 3
+        assert min(contrast(line, tint) for line in (DARK.ink, DARK.rail, DARK.highway)) >= 4.5
+        assert min(contrast(text, tint) for text in (words, DARK.told, DARK.small)) >= 7
+
+
 def rules_of(svg: str) -> list[Rule]:
     """(class, rest of the selector, what it sets) in the order of weight: attributes count as a class does."""
     found: list[Rule] = []

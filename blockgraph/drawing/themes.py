@@ -31,7 +31,8 @@ class Theme:
     """The colours of one kind of page.
 
     `text` stands in filled boxes, `words` on paper and plates, `told` beside lines. `borders` are the style and the
-    width of a family's border where they differ from the usual ones.
+    width of a family's border where they differ from the usual ones. `tints` are how much of a family's colour the
+    plate of an opened part has, none without them.
     """
 
     paper: str
@@ -44,7 +45,7 @@ class Theme:
     told: str
     operator: str
     plate: tuple[str, str, str]
-    part: float
+    tints: Mapping[str, float]
     stack: tuple[str, str, str]
     back: tuple[str, str]
     fills: Mapping[str, str] = field(default_factory=lambda: FILLS)
@@ -58,7 +59,9 @@ class Theme:
     def opened(self, family: str) -> tuple[str, str, str]:
         """Fill, border and words of the plate of an opened part: a tint of the family's colour."""
         own, (under, border, words) = self.fill(family), self.plate
-        return mixed(own, under, self.part), mixed(own, border, 0.7 if self.part else 0.0), words
+        if not self.tints:
+            return self.plate
+        return mixed(own, under, self.tints.get(family, self.tints["other"])), mixed(own, border, 0.7), words
 
     def border(self, family: str) -> str:
         """The attributes of the border of an unmarked box, where it is none of the usual ones."""
@@ -77,7 +80,7 @@ LIGHT: Final = Theme(
     told="#444444",
     operator="white",
     plate=("#F6F6F6", "#BBBBBB", "#444444"),
-    part=0.16,
+    tints=dict.fromkeys(FILLS, 0.16),
     stack=("#F8F8F8", "#999999", "#111111"),
     back=("#E4E4E4", "#999999"),
 )
@@ -92,7 +95,14 @@ DARK: Final = Theme(
     told="#C9D1D9",
     operator="#161B22",
     plate=("#161B22", "#6E7681", "#F0F6FC"),
-    part=0.12,
+    tints={  # each 1.45:1 against the plate: a dark colour needs more of it
+        "norm": 0.15,
+        "attention": 0.22,
+        "feed_forward": 0.205,
+        "embedding": 0.175,
+        "linear": 0.175,
+        "other": 0.15,
+    },
     stack=("#161B22", "#8B949E", "#F0F6FC"),
     back=("#21262D", "#8B949E"),
     marks={"+": "#56D364", "-": "#F778BA", "~": "#FFA657", "!": "#FF7B72"},
@@ -107,7 +117,7 @@ PRINT: Final = replace(
     small="#000000",
     told="#333333",
     plate=("#FFFFFF", "#666666", "#000000"),
-    part=0.0,
+    tints={},
     stack=("#FFFFFF", "#333333", "#000000"),
     back=("#FFFFFF", "#333333"),
     fills={
