@@ -60,13 +60,20 @@ def _merged(repeat: Repeat, dims: Mapping[str, int]) -> list[Segment]:
     """Segments with known counts as numbers and their shortest cycle, equal neighbours joined, empty ones left out."""
     found: list[Segment] = []
     for segment in repeat.segments:
-        count, bodies = segment.count.subs(dict(dims)), _shortest(segment.bodies)
-        if count == 0:
-            continue
-        if found and found[-1][0] == bodies and len(bodies) == 1:
-            count = found.pop()[1] + count
-        found.append((bodies, count))
+        for bodies, count in _written_out(_shortest(segment.bodies), segment.count.subs(dict(dims))):
+            joins = found and found[-1][0] == bodies and len(bodies) == 1
+            found.append((bodies, found.pop()[1] + count if joins else count))
     return found
+
+
+def _written_out(bodies: tuple[int, ...], count: Dim) -> Iterator[Segment]:
+    """A cycle; one that is not gone through twice layer by layer, so that what comes again in it is found."""
+    layers = count.as_int()
+    if layers is None or layers >= 2 * len(bodies):
+        yield bodies, count
+        return
+    for body in (bodies * 2)[:layers]:
+        yield (body,), Dim(1)
 
 
 def _shortest(bodies: tuple[int, ...]) -> tuple[int, ...]:
@@ -90,13 +97,12 @@ def _turns(segments: Sequence[Segment]) -> Iterator[tuple[Sequence[Segment], int
 def _repetitions(segments: Sequence[Segment], place: int) -> Iterator[tuple[int, int]]:
     """How many segments from a place on come again, and how often; their counts are known."""
     for length in range(2, (len(segments) - place) // 2 + 1):
-        turn = segments[place : place + length]
-        if any(len(bodies) > 1 or count.as_int() is None for bodies, count in turn):
+        if segments[place] != segments[place + length]:
             continue
-        times = 1
+        turn, times = segments[place : place + length], 1
         while segments[place + length * times : place + length * (times + 1)] == turn:
             times += 1
-        if times > 1:
+        if times > 1 and not any(len(bodies) > 1 or count.as_int() is None for bodies, count in turn):
             yield length, times
 
 
