@@ -249,6 +249,15 @@ def test_wrong_usage_is_told(run: Run) -> None:
     assert run("gallery", "none.yaml", "-o", "out2")[0] == 2
 
 
+def test_a_path_that_does_not_exist_is_a_finding_and_gets_no_page(run: Run) -> None:
+    code, out, err = run("gallery", "missing", "-o", "out")
+    assert (code, out, err[:5], Path("out").exists()) == (2, "", "BG901", False)
+    pages = made(run, "missing", str(ROOT / "specs" / "rezero.yaml"), code=2)
+    assert sorted(pages) == ["index.html", "rezero.html"]
+    code, out, _ = run("gallery", "missing", "-o", "out", "--format", "json")
+    assert [one["code"] for one in json.loads(out)["findings"]] == ["BG901"]
+
+
 def test_names_of_pages_are_apart_whatever_the_file_system_thinks_of_capitals() -> None:
     paths = ["a/x.yaml", "a/X.json", "a/b/x.yaml", "a/b-x.yaml", "a/index.yaml", "a/\u00e9 <.yaml", "a/" + "y" * 300]
     assert file_names(paths) == [

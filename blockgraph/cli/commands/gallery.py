@@ -43,19 +43,22 @@ def main(options: Namespace, terminal: Terminal) -> int:
     names = list(dict.fromkeys(_specs(options.specs)))
     if not names:
         options.usage(f"there is no spec in {', '.join(options.specs)}: they end in {', '.join(ENDINGS)}")
-    exhibits = _exhibits(names, options, terminal)
+    faults: list[Finding] = []
+    exhibits = _exhibits(names, options, terminal, faults)
+    if not exhibits:
+        return end(terminal, faults, [])
     for file in (INDEX, *(one.file for one in exhibits)):
         refuse_existing(os.path.join(options.output, file), options.force)
     _make(options.output)
-    findings = [finding for one in exhibits for finding in one.findings]
-    faults: list[Finding] = []
+    findings = [*faults, *(finding for one in exhibits for finding in one.findings)]
+    undrawn: list[Finding] = []
     written = []
-    for file, text in pages(exhibits, faults):
+    for file, text in pages(exhibits, undrawn):
         written.append(os.path.join(options.output, file))
         write_file(written[-1], partial(_fill, text), options.force)
-    terminal.findings(faults)
+    terminal.findings(undrawn)
     terminal.words(f"wrote {terminal.console.shown(written[0])} and {counted(len(written) - 1, 'page')}\n")
-    return end(terminal, [*findings, *faults], written)
+    return end(terminal, [*findings, *undrawn], written)
 
 
 def _fill(text: str, stream: BinaryIO) -> None:
@@ -74,16 +77,22 @@ def _specs(names: Sequence[str]) -> Iterator[str]:
             yield name
 
 
-def _exhibits(names: Sequence[str], options: Namespace, terminal: Terminal) -> list[Exhibit]:
+def _exhibits(names: Sequence[str], options: Namespace, terminal: Terminal, faults: list[Finding]) -> list[Exhibit]:
+    """What is to be shown; a file that cannot be opened is not, and why goes to the faults."""
     from blockgraph.cli.specs import examine, values
     from blockgraph.gallery import Exhibit, file_names
 
-    found = []
-    for name, (group, file) in zip(names, file_names(names), strict=True):
+    found = {}
+    for name in names:
         one = examine(name, values(options.set))
         terminal.findings(one.findings, one.lines)
-        found.append(Exhibit(one.path, group, file, one.checked, one.findings, one.lines))
-    return sorted(found, key=lambda one: one.group)
+        if one.checked is None and all(finding.is_environment for finding in one.findings):
+            faults += one.findings
+        else:
+            found[name] = one
+    places = zip(found.values(), file_names(list(found)), strict=True)
+    exhibits = (Exhibit(one.path, group, file, one.checked, one.findings, one.lines) for one, (group, file) in places)
+    return sorted(exhibits, key=lambda one: one.group)
 
 
 def _make(folder: str) -> None:
