@@ -11,12 +11,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from blockgraph.records import dataclass
 
 Severity = Literal["error", "warning", "note"]
 SpecPath = tuple[str | int, ...]
+
+SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "note")
+MOST: Final = 100
+"""So many findings of a file are read by a person; a program gets them all."""
 
 
 class Position(NamedTuple):
@@ -82,7 +86,10 @@ class BlockgraphError(Exception):
 
     def __init__(self, findings: Iterable[Finding]) -> None:
         self.findings: tuple[Finding, ...] = tuple(findings)
-        super().__init__("\n".join(map(_as_text, self.findings)))
+        shown = foremost(self.findings)
+        left = len(self.findings) - len(shown)
+        more = [f"and {left:,} more: `.findings` has them all"] if left else []
+        super().__init__("\n".join([*map(_as_text, shown), *more]))
 
 
 def _as_text(finding: Finding) -> str:
@@ -159,6 +166,19 @@ def _one_slip(word: str, choice: str) -> bool:
         first, second = wrong
         return second == first + 1 and word[first] == choice[second] and word[second] == choice[first]
     return len(wrong) == 1
+
+
+def foremost(findings: Sequence[Finding], most: int = MOST) -> tuple[Finding, ...]:
+    """As many findings of each file as a person reads, in their order; errors before warnings, these before notes."""
+    if len(findings) <= most:
+        return tuple(findings)
+    counts: dict[str, int] = {}
+    shown = []
+    for index, one in sorted(enumerate(findings), key=lambda pair: SEVERITIES.index(pair[1].severity)):
+        counts[one.place.path] = counts.get(one.place.path, 0) + 1
+        if counts[one.place.path] <= most:
+            shown.append(index)
+    return tuple(findings[index] for index in sorted(shown))
 
 
 def in_file_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:

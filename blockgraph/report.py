@@ -15,7 +15,7 @@ from functools import cache
 from itertools import accumulate
 from typing import Any, Final, Literal, TextIO
 
-from blockgraph.errors import Finding, Place, Position, Related, Severity
+from blockgraph.errors import SEVERITIES, Finding, Place, Position, Related
 from blockgraph.records import dataclass
 
 Format = Literal["full", "concise", "json", "github", "sarif"]
@@ -135,8 +135,7 @@ def as_json(findings: Iterable[Finding]) -> str:
 def summary(findings: Iterable[Finding]) -> str:
     """`2 errors, 1 warning`, or `no findings`."""
     count = Counter(finding.severity for finding in findings)
-    kinds: tuple[Severity, ...] = ("error", "warning", "note")
-    return ", ".join(f"{count[k]} {k}{'s' * (count[k] > 1)}" for k in kinds if count[k]) or "no findings"
+    return ", ".join(f"{count[k]} {k}{'s' * (count[k] > 1)}" for k in SEVERITIES if count[k]) or "no findings"
 
 
 def write(stream: TextIO, text: str) -> None:

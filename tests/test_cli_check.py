@@ -116,6 +116,37 @@ def test_one_line_per_finding_is_what_an_editor_reads_from_standard_output(run: 
     assert out == f"{spec}:5:13: BG101 the branch does not fit the stream it is added to\n"
 
 
+MANY = "dims: {C: 8}\nblock:\n  parts:\n" + "".join(f"    p{n}: layer_norm\n" for n in range(150))
+
+
+@pytest.mark.parametrize("form", ["full", "concise"])
+def test_of_very_many_findings_a_person_reads_the_foremost_and_how_many_more(
+    form: str, run: Run, tmp_path: Path
+) -> None:
+    path = tmp_path / "many.yaml"
+    path.write_text(MANY + "  equations: y = x @ x\n")
+    code, out, err = run("check", path, "--format", form)
+    told = out if form == "concise" else err
+    assert (code, told.count("BG204"), told.count("BG102")) == (1, 99, 1)
+    assert err.endswith("and 51 more: `check --all` tells all of them\n")
+    code, out, err = run("check", path, "--format", form, "--all")
+    assert (code, (out + err).count("BG204"), "more: " in err) == (1, 150, False)
+    path.write_text(MANY + "  equations: y = 2*x\n")
+    assert run("check", path, "--format", form)[0] == 0
+
+
+def test_programs_get_every_finding(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "many.yaml"
+    path.write_text(MANY + "  equations: y = 2*x\n")
+    assert len(json.loads(run("check", path, "--format", "json")[1])["specs"][0]["findings"]) == 150
+    assert len(json.loads(run("check", path, "--format", "sarif")[1])["runs"][0]["results"]) == 150
+    assert len(run("check", path, "--format", "github")[1].splitlines()) == 150
+    path.write_text(MANY + "  equations: y = x @ x\n")
+    with pytest.raises(bg.SpecError, match=r"and 51 more: `.findings` has them all\Z") as caught:
+        bg.compile(path)
+    assert len(caught.value.findings) == 151
+
+
 @pytest.mark.parametrize(
     ("texts", "code"),
     [

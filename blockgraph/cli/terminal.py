@@ -12,12 +12,13 @@ from collections.abc import Iterable
 from dataclasses import field
 from typing import Any, Final, TextIO
 
-from blockgraph.errors import EnvironmentFailure, Finding, Place
+from blockgraph.errors import EnvironmentFailure, Finding, Place, foremost
 from blockgraph.records import dataclass
 from blockgraph.report import Console, Format, Lines, as_data, formatted, write
 
 DOCUMENTS: Final = frozenset({"json", "sarif"})
 LINES: Final = frozenset({"concise", "github"})
+READ: Final = frozenset({"full", "concise"})
 
 
 class OutputLost(EnvironmentFailure):
@@ -30,9 +31,13 @@ def no_lines(path: str, number: int) -> None:
 
 @dataclass(slots=True)
 class Terminal:
-    """Where one command writes. `spaced` remembers that a finding was printed, so that the next one stands apart."""
+    """Where one command writes; `everything`: all findings, also where a person reads them.
+
+    `spaced` remembers that a finding was printed, so that the next one stands apart.
+    """
 
     format: Format = "full"
+    everything: bool = False
     spaced: bool = field(default=False)
 
     @property
@@ -63,15 +68,21 @@ class Terminal:
     def findings(self, findings: Iterable[Finding], lines: Lines = no_lines, answer: bool = False) -> None:
         """Write findings, unless they belong into a JSON document.
 
-        With `answer` they are what was asked for: lines for an editor then go to standard output.
+        With `answer` they are what was asked for: lines for an editor then go to standard output. Of very many in a
+        file a person reads the foremost, and how many there are beside.
         """
         stream = sys.stdout if answer and self.format in LINES else sys.stderr
         found = list(findings)
         if self.format in DOCUMENTS or not found or stream is None:
             return
-        text = formatted(found, lines, self.format, Console.of(stream))
+        shown = found if self.everything or self.format not in READ else foremost(found)
+        text = formatted(shown, lines, self.format, Console.of(stream))
         _write(stream, f"\n{text}" if self.spaced and self.format == "full" else text)
         self.spaced = True
+        if len(shown) < len(found):
+            left = len(found) - len(shown)
+            space = "" if self.format == "concise" else "\n"
+            self.words(f"{space}and {left:,} more: `check --all` tells all of them\n")
 
     def sarif(self, findings: Iterable[Finding]) -> None:
         """Write findings as a SARIF log."""

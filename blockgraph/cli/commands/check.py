@@ -37,6 +37,9 @@ def arguments(parser: Parser) -> None:
     help = "what standard input is called in findings; an ending .json says that it is JSON"
     parser.add_argument("--stdin-filename", metavar="NAME", help=help)
     add_arguments(parser)
+    help = "tell every finding; else full and concise tell the first 100 of a file, errors first, and how many more "
+    help += "there are (json, sarif and github always tell all)"
+    parser.add_argument("--all", action="store_true", help=help)
     help = "mend what can be meant in one way only (a misspelt name, 4C, +=), in the file; comments and layout stay; "
     help += "what comes from standard input goes to standard output"
     parser.add_argument("--fix", action="store_true", help=help)
@@ -52,6 +55,7 @@ def main(options: Namespace, terminal: Terminal) -> int:
     from blockgraph.cli.specs import expanded
 
     _refuse_contradictions(options)
+    terminal.everything = options.all
     if options.draw:
         from blockgraph.cli.watching import refuse_picture
 
