@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -131,3 +132,14 @@ model:
     lower, _ = loss({"logits": program(tokens, moved)})
     slope = sum(float((array**2).sum()) for array in found.dparams.values())
     assert value - lower == pytest.approx(0.1 * slope, rel=0.05)
+
+
+@pytest.mark.parametrize("loss", [CrossEntropy(np.zeros((4, 64), int)), Cotangent(np.ones((4, 64, 8192), "float32"))])
+def test_a_loss_holds_little_beside_its_gradient(loss: Any) -> None:
+    logits = np.random.default_rng(0).standard_normal((4, 64, 8192)).astype("float32")
+    tracemalloc.start()
+    _, found = loss({"logits": logits})
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found["logits"].shape == logits.shape
+    assert most < 1.5 * logits.nbytes

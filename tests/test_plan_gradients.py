@@ -12,7 +12,15 @@ import numpy as np
 import pytest
 
 import blockgraph as bg
-from blockgraph.plan import compiled
+from blockgraph.dims import Dim
+from blockgraph.op import Op, Type
+from blockgraph.ops.activations import GeluTanh
+from blockgraph.ops.arithmetic import Add, Multiply
+from blockgraph.ops.matmul import MatMul, Transpose
+from blockgraph.ops.rope import Rope
+from blockgraph.ops.softmax import Softmax
+from blockgraph.plan import again, compiled
+from blockgraph.plan.rows import pointwise
 from tests.agreement import differences, with_plan
 from tests.made import sizes, spec
 from tests.small_specs import FILES, NAMES, small, stirred_run
@@ -20,9 +28,10 @@ from tests.small_specs import FILES, NAMES, small, stirred_run
 
 @pytest.fixture
 def team(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Threads of our own however little there is to do."""
+    """Threads of our own however little there is to do, and nothing kept that can be made again."""
     monkeypatch.setattr(compiled, "MIN_FLOPS", 0)
     monkeypatch.setattr(compiled, "MIN_ROWS", 0)
+    monkeypatch.setattr(again, "LEAST", 0)
 
 
 @pytest.mark.parametrize("path", FILES, ids=NAMES)
@@ -70,6 +79,46 @@ def test_attention_in_blocks_has_the_gradients_of_attention(attention: dict[str,
     program = block(attention)
     x, params = program.sample(3, B=1 + steps % 2, T=steps)
     assert not differences(program, x, params, threads=1 + steps % 3)
+
+
+FEED_FORWARDS: list[tuple[dict[str, Any], int]] = [
+    ({"kind": "feed_forward", "activation": "gelu_tanh"}, 1),
+    ({"kind": "feed_forward", "activation": "relu"}, 1),
+    ({"kind": "feed_forward", "activation": "silu", "bias": False}, 1),
+    ({"kind": "gated_feed_forward", "activation": "silu"}, 2),
+    ({"kind": "gated_feed_forward", "activation": "gelu_tanh"}, 2),
+]
+
+
+@pytest.mark.parametrize(("part", "count"), FEED_FORWARDS, ids=str)
+def test_of_the_hidden_layer_nothing_is_kept_that_can_be_made_again(
+    part: dict[str, Any], count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(again, "LEAST", 0)
+    sublayers = [{**part, "hidden": "3*C"}]
+    program = bg.compile({"dims": {"C": 8}, "block": {"norm": "rms_norm", "sublayers": sublayers}})
+    x, params = program.sample(0, B=2, T=5)
+    program.grad(x, params)
+    (ready,) = program._differentiators[False].planner._plans.values()
+    plan = ready.plan
+    before = {value for stage in plan.stages[: plan.pause] for step in stage.steps for value in step.outputs}
+    read = {value for stage in plan.stages[plan.pause :] for step in stage.steps for value in step.inputs}
+    kept = [value for value in before & read if plan.steps.shapes[value] == (2, 5, 24)]
+    assert len(kept) == count
+
+
+def test_elements_at_the_same_place_are_told_from_those_that_mix() -> None:
+    def answer(op: Op, *shapes: str) -> bool:
+        types = tuple(Type(tuple(Dim(int(a)) if a.isdigit() else Dim(a) for a in shape.split())) for shape in shapes)
+        return pointwise(op, types, op.infer(*types))
+
+    assert answer(GeluTanh(), "B T C")
+    assert answer(Multiply(), "B T C", "C")
+    assert answer(Add(stretch=True), "B T C", "T C")
+    assert not answer(Softmax(), "B T C")
+    assert not answer(Transpose(), "T T")
+    assert not answer(Rope("half"), "B T C")
+    assert not answer(MatMul(), "B T C", "C C")
 
 
 @pytest.mark.parametrize("shape", [{"B": 0, "T": 4}, {"B": 2, "T": 0}])

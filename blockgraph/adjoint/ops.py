@@ -101,6 +101,26 @@ class WithSlope(Adjoint):
 
 @final
 @dataclass(frozen=True)
+class Slope(Adjoint):
+    """dy/dx of a curve, where its value is not wanted"""
+
+    name: ClassVar[str] = "slope"
+    shape = parse("... -> ...")
+    op: Activation
+
+    def forward(self, *arrays: Any) -> Any:
+        """The slopes."""
+        (x,) = arrays
+        with np.errstate(all="ignore"):
+            return np.asarray(self.op.slope(self.op.curve(x), x)).astype(x.dtype, copy=False)
+
+    def cost(self, types: tuple[Type, ...], outs: tuple[Type, ...]) -> Cost:
+        """As the formula."""
+        return Cost(elementwise=volume(outs[0].shape) * self.op.operations)
+
+
+@final
+@dataclass(frozen=True)
 class Chain(Adjoint):
     """dx = dy * slope; 0 times an infinite or undefined slope is 0, for that branch was not chosen"""
 

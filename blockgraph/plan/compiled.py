@@ -10,6 +10,7 @@ from typing import Any, Literal
 from blockgraph.graph import Graph
 from blockgraph.op import Op
 from blockgraph.peephole import recognise
+from blockgraph.plan.again import make_again
 from blockgraph.plan.blas import blas
 from blockgraph.plan.kernel import Emit
 from blockgraph.plan.layout import Layout, Layouter
@@ -95,6 +96,7 @@ def plan_of(graph: Graph, request: Request) -> Plan:
     graph = recognise(graph, dict(request.numbers), request.kept)
     steps = steps_of(graph, dict(request.numbers), request.dtype, dict(request.inputs), request.kept)
     steps.late = frozenset(value for value, name in steps.inputs.items() if name in request.late)
+    make_again(steps, request.kept)
     aliases = aliases_of(steps, request.loose, request.kept)
     order = order_of(steps, aliases)
     stages, pause = order.stages, order.pause

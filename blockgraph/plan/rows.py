@@ -48,6 +48,19 @@ def cuts_of(op: Op, types: tuple[Type, ...], outs: tuple[Type, ...], placed: boo
     return None if made_up else tuple(found)
 
 
+def pointwise(op: Op, types: tuple[Type, ...], outs: tuple[Type, ...]) -> bool:
+    """Whether each element of the only output is made of those at its own place, axes aligned from the right."""
+    if len(outs) > 1 or op.moves(types) or op.counts(types) or op.zeros(types) or op.shape_only or not types:
+        return False
+    pattern = op.pattern(types)
+    whole = _letters(pattern.outputs[0], len(outs[0].shape or ()))
+    for axes, given in zip(pattern.operands, types, strict=True):
+        own = _letters(axes, len(given.shape or ()))
+        if len(own) > len(whole) or any(a not in ("1", b) for a, b in zip(own[::-1], whole[::-1], strict=False)):
+            return False
+    return bool(whole) and len({*whole}) == len(whole) and all(isinstance(letter, str) for letter in whole)
+
+
 def _tied(op: Op, types: tuple[Type, ...], rows: object, placed: bool) -> bool:
     """Whether positions along the rows meet, or count."""
     assert hasattr(rows, "__contains__")

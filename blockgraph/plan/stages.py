@@ -107,7 +107,8 @@ class _Scheduler:
     def run(self) -> Order:
         given = {*self.steps.inputs, *self.steps.params, *self.steps.constants} - self.steps.late
         for number, step in enumerate(self.steps.steps):
-            open_values = {value for value in step.inputs if value not in given}
+            waited_for = self.steps.waits.get(step.outputs[0], ())
+            open_values = {value for value in (*step.inputs, *waited_for) if value not in given}
             self.waiting[number] = len(open_values)
             for value in open_values:
                 self.readers.setdefault(value, []).append(number)

@@ -35,7 +35,7 @@ class Steps:
     """Steps in running order; shape and dtype of every value; inputs and parameters by value; constants.
 
     A constant is a plain number or an array that depends on sizes alone. `late` inputs come when whatever does not
-    need them has run.
+    need them has run. A step whose first output is in `waits` runs after the values named there were made.
     """
 
     numbers: Mapping[str, int]
@@ -46,6 +46,7 @@ class Steps:
     params: dict[int, str] = field(default_factory=dict)
     constants: dict[int, Any] = field(default_factory=dict)
     late: frozenset[int] = frozenset()
+    waits: dict[int, tuple[int, ...]] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     _sizes: dict[Dim, int] = field(default_factory=dict)
 

@@ -13,6 +13,7 @@ from blockgraph.ops.elementwise import StopGradient
 from blockgraph.ops.join import Split
 from blockgraph.ops.matmul import Transpose
 from blockgraph.ops.subscript import Index
+from blockgraph.plan.kernel import SPREADS
 from blockgraph.plan.memory import reshapes, shadow
 from blockgraph.plan.steps import Steps
 from blockgraph.records import dataclass
@@ -80,14 +81,18 @@ class Aliases:
 
 
 def aliases_of(steps: Steps, loose: Container[str], kept: Container[int]) -> Aliases:
-    """The views of a run. `loose` are the inputs and parameters that do not lie row after row in memory."""
+    """The views of a run. `loose` are the inputs and parameters that do not lie row after row in memory.
+
+    What is merged is written where the result lies, if all who read it otherwise share themselves out: they take heads
+    as they lie.
+    """
     found = Aliases()
     shadows = {
         value: shadow(steps.shapes[value], steps.dtypes[value], name not in loose)
         for value, name in (*steps.inputs.items(), *steps.params.items())
     }
     makers = {value: step for step in steps.steps for value in step.outputs}
-    readers = Counter(value for step in steps.steps for value in step.inputs)
+    readers = Counter(value for step in steps.steps if type(step.op) not in SPREADS for value in step.inputs)
     for step in steps.steps:
         value = step.inputs[0] if step.inputs else -1
         if value not in shadows:

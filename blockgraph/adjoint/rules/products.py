@@ -20,14 +20,18 @@ Dys = tuple[Gradient, ...]
 
 @rule(MatMul)
 def matmul(g: Reverse, node: Node, dys: Dys) -> Iterator[Gradient]:
-    """dleft = dy @ right.T, dright = left.T @ dy"""
+    """dleft = dy @ right.T, dright = left.T @ dy
+
+    The matrix comes first: what was kept for it makes room for the gradient of the rows.
+    """
     (dy,) = dys
     assert dy is not None
     left, right = node.inputs
     ranks = len(g.shape(left)), len(g.shape(right))
     if ranks[0] >= 2 and ranks[1] == 2:
+        matrix = _weights(g, left, right, dy) if g.wants(right) else None
         yield g(MatMul(), dy, _turned(g, right)) if g.wants(left) else None
-        yield _weights(g, left, right, dy) if g.wants(right) else None
+        yield matrix
     elif min(ranks) > 2 and g.shape(left)[:-2] == g.shape(right)[:-2]:
         yield g(MatMul(), dy, _turned(g, right)) if g.wants(left) else None
         yield g(MatMul(), _turned(g, left), dy) if g.wants(right) else None

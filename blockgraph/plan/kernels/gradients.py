@@ -16,10 +16,12 @@ from blockgraph.adjoint.ops import (
     Normalised,
     NormBackward,
     Rowwise,
+    Slope,
     TurnedBack,
     WithSlope,
 )
 from blockgraph.lazy import np
+from blockgraph.op import Op
 from blockgraph.ops.activations import TANH_CUBIC, TANH_LINEAR, GeluTanh, Silu
 from blockgraph.ops.elementwise import Exp, Sigmoid, Tanh
 from blockgraph.ops.gather import add_rows
@@ -73,7 +75,7 @@ def _both(op: WithSlope, out: Any, x: Any) -> None:
         np.copyto(array, result)
 
 
-def _gelu(emit: Emit, y: Any, slope: Any, x: Any) -> None:
+def _gelu(emit: Emit, y: Any | None, slope: Any, x: Any) -> None:
     """y = x h with h = (1 + tanh(x (c0 + c1 x x))) / 2; slope = h (1 + 2 (1 - h) x (c0 + 3 c1 x x))"""
     square, h = emit.room(x.shape), emit.room(x.shape)
     emit(np.multiply, x, x, square)
@@ -86,7 +88,8 @@ def _gelu(emit: Emit, y: Any, slope: Any, x: Any) -> None:
     emit(np.multiply, square, 6 * TANH_CUBIC, square)
     emit(np.add, square, 2 * TANH_LINEAR, square)
     emit(np.multiply, square, x, square)
-    emit(np.multiply, h, x, y)
+    if y is not None:
+        emit(np.multiply, h, x, y)
     emit(np.subtract, 1, h, slope)
     emit(np.multiply, square, slope, square)
     emit(np.add, square, 1, square)
@@ -106,25 +109,28 @@ def _silu(emit: Emit, y: Any, slope: Any, x: Any) -> None:
     emit(np.add, slope, s, slope)
 
 
-@kernel(Chain, over=(0,))
+@kernel(Slope, over=(0,))
+def slope(emit: Emit, op: Slope, out: Any, x: Any) -> None:
+    """The slope alone."""
+    if isinstance(op.op, GeluTanh):
+        _gelu(emit, None, out, x)
+    elif isinstance(op.op, Silu):
+        _silu(emit, emit.room(x.shape), out, x)
+    else:
+        emit(_elementwise, op, out, x)
+
+
+@kernel(Chain, over=(1, 0))
 def chain(emit: Emit, op: Chain, out: Any, dy: Any, slope: Any) -> None:
-    """dy * slope; a product that is not finite is looked at again."""
-    if dy.shape != out.shape:
-        emit(_chained, op, out, dy, slope)
-        return
-    product = emit.room(out.shape)
-    emit(np.multiply, dy, slope, product)
-    emit(_mended, out, product, dy)
+    """dy * slope; only where a slope is not finite is the product looked at again."""
+    emit(_chained, op, out, dy, slope)
 
 
 def _chained(op: Chain, out: Any, dy: Any, slope: Any) -> None:
-    np.copyto(out, op.forward(dy, slope))
-
-
-def _mended(out: Any, product: Any, dy: Any) -> None:
-    if not np.isfinite(np.add.reduce(product, axis=None)):
-        product[(dy == 0) & ~np.isfinite(product)] = 0
-    np.copyto(out, product)
+    if np.isfinite(np.add.reduce(slope, axis=None)):
+        np.multiply(dy, slope, out)
+    else:
+        np.copyto(out, op.forward(dy, slope))
 
 
 @kernel(Elementwise, over=(0,))
@@ -141,7 +147,7 @@ def elementwise(emit: Emit, op: Elementwise, out: Any, dy: Any, y: Any, x: Any) 
         emit(_elementwise, op, out, dy, y, x)
 
 
-def _elementwise(op: Elementwise | Rowwise, out: Any, *arrays: Any) -> None:
+def _elementwise(op: Op, out: Any, *arrays: Any) -> None:
     np.copyto(out, op.forward(*arrays))
 
 

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from blockgraph.lazy import np
+from blockgraph.op import Op
 from blockgraph.ops.einsum import Einsum, letters_for
 from blockgraph.ops.gather import Lookup
 from blockgraph.ops.matmul import MatMul
@@ -32,7 +33,7 @@ def _is_quicker_by_dot(left: Any, right: Any, out: Any) -> bool:
 @kernel(Einsum, product=True)
 def einsum(emit: Emit, op: Einsum, out: Any, *operands: Any) -> None:
     """All rows of one operand against all of another, as in the gradient of a matrix; the rest by its `forward`."""
-    left, right = map(as_rows, operands) if _is_over_rows(op, *(x.ndim for x in operands)) else (None, None)
+    left, right = map(as_rows, operands) if is_over_rows(op, *(x.ndim for x in operands)) else (None, None)
     if left is None or right is None:
         FORWARD.write(emit, op, out, *operands)
     else:
@@ -40,8 +41,10 @@ def einsum(emit: Emit, op: Einsum, out: Any, *operands: Any) -> None:
 
 
 @lru_cache(maxsize=1024)
-def _is_over_rows(op: Einsum, *ranks: int) -> bool:
-    """Whether the pattern reads `... k, ... n -> k n`"""
+def is_over_rows(op: Op, *ranks: int) -> bool:
+    """Whether an op is an einsum whose pattern reads `... k, ... n -> k n`"""
+    if not isinstance(op, Einsum):
+        return False
     letters, out = letters_for(op.axes, ranks)
     if len(letters) != 2:
         return False
