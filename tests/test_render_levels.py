@@ -79,10 +79,22 @@ def test_at_op_level_the_plate_of_a_part_has_the_colour_of_its_family() -> None:
     assert set(plates(dot)) >= {"LayerNorm", "Multi-Head ", "Feed Forward"}
 
 
-def test_at_op_level_a_table_and_a_part_of_one_op_stay_boxes() -> None:
+def test_at_op_level_a_part_of_one_op_and_one_that_only_reads_its_table_stay_boxes() -> None:
     picture = drawn(graph("models/gpt2"), level="op")
-    assert len(texts(picture, "op embedding")) == 2
+    assert texts(picture, "op embedding") == ["Embedding V × C", "Learned Positions L × C"]
     assert "Linear" in texts(drawn(graph("models/llama"), level="op"), "op linear")
+
+
+def test_at_op_level_a_relative_bias_is_opened_into_its_steps() -> None:
+    text = " | ".join(drawn(graph("models/t5"), level="op").text.values())
+    assert text.count("relative_buckets | lookup with table | rearrange t s h → 1 h t s") == 2
+
+
+def test_at_op_level_an_activation_rope_and_softmax_are_one_box_by_their_name_in_equations() -> None:
+    for name, op in (("models/llama", "silu"), ("models/llama", "rope half"), ("pre_norm", "gelu_tanh")):
+        picture = drawn(graph(name), level="op")
+        assert op in texts(picture, "op other")
+        assert "softmax" in texts(picture, "op other")
 
 
 def test_the_ops_of_a_norm_are_those_of_its_formula() -> None:

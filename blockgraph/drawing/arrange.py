@@ -232,7 +232,7 @@ class _Arranger:
         for number, tap in enumerate(taps, start=1):
             turns = alone and number == len(taps) and self.is_one_sided(box, tap)
             ref = self.point(tap.plate, self.sketch.lanes[box], tap=not turns)
-            self.sketch.rows[ref] = Row(tap.key + number / 1000, [ref])
+            self.sketch.rows[ref] = Row(tap.key + number / 1_000_000, [ref])
             trunk.append(ref)
             for branch in tap.branches:
                 self.branch(branch, trunk if alone else [ref], tap)
@@ -265,13 +265,14 @@ class _Arranger:
 
     def taps(self, box: int) -> list[Tap]:
         """The branches of a box by where they leave: from the lowest place, mostly the outermost plate, on."""
-        found: dict[tuple[int, int, int | None], list[Branch]] = {}
+        found: dict[tuple[int, float, int | None], list[Branch]] = {}
         levels, around = [], self.diagram.around(self.boxes[box].plate)
         for branch in self.branches[box]:
             plate = self.leaves_in(box, branch.targets)
-            after, turning = (self.first[plate] - 1 if plate not in around else box), None
-            if branch.kind == "fork" and self.is_door(box, branch.targets[0]):
-                after, turning = self.turn(box, branch.targets[0]), self.turning(box, branch.targets[0], plate)
+            after, turning = (self.inside(plate) if plate not in around else box), None
+            if branch.kind == "fork" and self.is_door(box, branch.targets[0]):  # below what forks inside that plate
+                after = max(self.inside(self.boxes[branch.targets[0]].plate) - 0.0005, box)
+                turning = self.turning(box, branch.targets[0], plate)
             if branch.kind == "level":
                 levels.append(Tap(plate, after, (branch,)))
             else:
@@ -280,6 +281,10 @@ class _Arranger:
         return sorted(
             [*made, *levels], key=lambda tap: (tap.turning is not None, self.diagram.depth(tap.plate), tap.key)
         )
+
+    def inside(self, plate: int) -> float:
+        """The key of a row below the first box of a plate: that of an inner plate is above that of an outer one."""
+        return self.first[plate] - 0.5 + self.diagram.depth(plate) / 1000
 
     def turning(self, source: int, target: int, plate: int) -> int:
         """The plate in which a line from the end of a column turns: that of its target, if it comes from the right."""

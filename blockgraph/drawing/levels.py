@@ -9,13 +9,13 @@ from typing import Final, Literal
 
 from blockgraph.drawing.alike import Alike, alike
 from blockgraph.drawing.scopes import around
+from blockgraph.drawing.values import bare_values
 from blockgraph.graph import Graph, Node, Repeat
 from blockgraph.op import Op
 from blockgraph.records import dataclass
 
 Level = Literal["block", "sublayer", "op"]
 Shown = Literal["plate", "box", "clear"]
-KEPT: Final = frozenset({"embedding"})  # a table that is read says more than how it is read
 SILENT: Final = frozenset({"param", "constant", "input"})
 
 
@@ -24,7 +24,8 @@ class Reading:
     """The scopes of one graph at a level.
 
     A block is a box at level `block`, unless a stack is in it, else a plate. A part is a box, but at level `op` a plate
-    if it has more than one op. A stack is drawn by its own rules.
+    if it has more than one op; one that only reads its parameters, such as learned positions, stays a box. A stack is
+    drawn by its own rules.
     """
 
     graph: Graph
@@ -79,13 +80,20 @@ class Reading:
             return "clear"
         if family == "block":
             return "box" if self.level == "block" and key not in self._stacked else "plate"
-        return "plate" if self.level == "op" and self._sizes[key] > 1 and family not in KEPT else "box"
+        return "plate" if self.level == "op" and self._sizes[key] > 1 and key in self._fed else "box"
 
     @cached_property
     def _stacked(self) -> frozenset[str]:
         """The scopes with a stack in them."""
         stacks = (node for node in self.graph.nodes if isinstance(node.op, Repeat))
         return frozenset(outer for node in stacks for outer in around(self.graph, node.scope))
+
+    @cached_property
+    def _fed(self) -> frozenset[str]:
+        """The scopes with an op that reads more than parameters and numbers."""
+        bare = bare_values(self.graph)
+        fed = (node for node in self.graph.nodes if not bare.issuperset(node.outputs))
+        return frozenset(outer for node in fed for outer in around(self.graph, node.scope))
 
     @cached_property
     def _sizes(self) -> Counter[str]:
