@@ -75,6 +75,7 @@ def _blind(node: Node, op: Attend, arrays: Mapping[int, Any]) -> Iterator[Findin
     if len(rows):
         told = ", ".join(str(tuple(int(index) for index in row)) for row in rows[:SHOWN])
         more = f" and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
-        message = f"{len(rows)} queries of `{node.scope}` see no key, (batch, row): {told}{more}"
+        those = f"1 query of `{node.scope}` sees" if len(rows) == 1 else f"{len(rows)} queries of `{node.scope}` see"
+        message = f"{those} no key, (batch, row): {told}{more}"
         help = "their weights and results are zero"
         yield Finding("BG403", message, node.place or Place(""), help, severity="note")
