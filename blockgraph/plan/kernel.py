@@ -26,7 +26,7 @@ from blockgraph.plan.memory import Arena, aligned
 from blockgraph.plan.rows import Box
 from blockgraph.records import dataclass
 
-CHUNK = 65_536
+CHUNK = 131_072
 """Elements that a chain of elementwise calls takes at once, so that they stay in the cache."""
 SMALL = 1 << 14
 """Elements up to which a call costs more than its arithmetic."""

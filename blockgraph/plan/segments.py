@@ -16,7 +16,7 @@ from blockgraph.plan.steps import Step, Steps
 from blockgraph.plan.views import Aliases
 from blockgraph.records import dataclass
 
-BLOCK = 256
+BLOCK = 512
 """Rows that a chain takes at once: enough for the weights to be read rarely, few enough for the caches."""
 
 

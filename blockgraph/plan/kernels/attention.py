@@ -17,9 +17,12 @@ from blockgraph.plan.rows import Box, boxes
 
 SCORES = 1 << 18
 """Scores that a task holds at once."""
-QUERIES = 256
+QUERIES = 128
 """Queries that a task takes at most: under a causal mask the keys to the right of all of them are left out."""
-
+GAPS = 4
+"""How much longer a call takes on rows with gaps, such as those of one head, than on as many numbers without."""
+LARGE = 32
+"""Scores below this have exponentials of which thousands can be summed and mixed without coming near infinity."""
 
 Place = tuple[Box, slice, slice]
 """Batches and key heads, queries, keys."""
@@ -70,9 +73,11 @@ def _write(op: Attend, view: View, box: Box, rows: slice, keys: slice, emit: Emi
     joined = _score(emit, op, q, k, scores)
     add_bias(emit, op, view, scores, more.get("score_bias"), (box, rows, keys), operands[0].shape[-3])
     _cap(emit, op, scores)
+    small = emit.room((1,), bool)
+    emit(_look, scores, small)
     masked = hide(emit, view, scores, more.get("keep"), (box, rows, keys)) or "score_bias" in more
     sinks = more["sinks"].reshape(-1, share)[box[-1]][..., None, None] if "sinks" in more else None
-    top, sums = _exponentials(emit, scores, view.keys, sinks, masked)
+    top, sums = _exponentials(emit, scores, view.keys, sinks, masked, small)
     if logs is not None:
         log = grouped(logs, share)[box][..., rows, :]
         emit(np.log, sums, log)
@@ -85,7 +90,7 @@ def _score(emit: Emit, op: Attend, q: Any, k: Any, scores: Any) -> Any:
     *lead, share, steps, width = q.shape
     scale = width**-0.5 if op.scale is None else real(op.scale)
     joined = scores.reshape(*lead, share * steps, k.shape[-2])
-    if share == 1 and k.shape[-2] <= width:  # there are fewer scores than numbers in the queries
+    if share == 1 and k.shape[-2] <= GAPS * width:
         emit(np.matmul, q[..., 0, :, :], k.swapaxes(-1, -2), joined)
         emit(np.multiply, joined, scale, joined)
         return joined
@@ -163,8 +168,13 @@ def _hide_unseen(scores: Any, keep: Any) -> None:
     np.copyto(scores, -math.inf, where=~keep)
 
 
-def _exponentials(emit: Emit, scores: Any, most: int, sinks: Any, masked: bool) -> tuple[Any, Any]:
-    """exp(score - row maximum) in place; the maxima, and the sums with sinks included.
+def _look(scores: Any, small: Any) -> None:
+    """Whether all scores, also those that will be hidden, are so small that their exponentials need no shift."""
+    small[0] = np.max(scores, initial=0) < LARGE and np.min(scores, initial=0) > -LARGE
+
+
+def _exponentials(emit: Emit, scores: Any, most: int, sinks: Any, masked: bool, small: Any) -> tuple[Any, Any]:
+    """exp(score - row maximum) in place; the maxima, and the sums with sinks included. Where all is `small` 0 will do.
 
     A row that sees nothing has zeros, the maximum 0 and the sum 1.
     """
@@ -172,12 +182,14 @@ def _exponentials(emit: Emit, scores: Any, most: int, sinks: Any, masked: bool) 
     if sinks is None:  # heads count only where each has a sink of its own
         scores = scores.reshape(-1, scores.shape[-1])
     sums, top = emit.room((*scores.shape[:-1], 1)), emit.room((*scores.shape[:-1], 1))
-    emit(np.maximum.reduce, scores, -1, None, top, True)
-    if sinks is not None:
+    if sinks is None:
+        emit(_shift, scores, top, small, masked)
+    else:
+        emit(np.maximum.reduce, scores, -1, None, top, True)
         emit(maximum, top, sinks, top)
-    if masked:
-        emit(_raise, top)
-    emit(np.subtract, scores, top, scores)
+        if masked:
+            emit(_raise, top)
+        emit(np.subtract, scores, top, scores)
     emit(np.exp, scores, scores)
     ones = emit.full(most, 1.0)[: scores.shape[-1]]  # one row for all blocks, however many keys they see
     emit(np.matmul, scores, ones, sums[..., 0])
@@ -188,6 +200,17 @@ def _exponentials(emit: Emit, scores: Any, most: int, sinks: Any, masked: bool) 
     elif masked:
         emit(_one_for_none, sums)
     return top.reshape(shape), sums.reshape(shape)
+
+
+def _shift(scores: Any, top: Any, small: Any, masked: bool) -> None:
+    """Take the row maxima away; 0 in place of minus infinity."""
+    if small[0]:
+        top.fill(0)
+        return
+    np.maximum.reduce(scores, -1, None, top, True)
+    if masked:
+        _raise(top)
+    np.subtract(scores, top, scores)
 
 
 def _raise(top: Any) -> None:
