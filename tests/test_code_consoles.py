@@ -1,4 +1,4 @@
-"""The command lines in the pages about findings: each is run, in a folder with the files it names, and says what it shows.
+"""The command lines in the pages about findings: each is run, in a folder with the files it names.
 
 A page wraps long lines and leaves out what is beside its finding: it is held against the output without regard to
 line breaks. What a page shows of a machine, such as a missing package, is staged.
@@ -49,7 +49,9 @@ def pattern(output: str) -> str:
     return ".*?".join(map(re.escape, flat(output).split("...")))
 
 
-def performed(command: str, output: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> tuple[int, str]:
+def performed(
+    command: str, output: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> tuple[int, str]:
     """The exit code and the words of a command. `cat` makes the file that it shows."""
     words = shlex.split(command)
     with monkeypatch.context() as patch:
