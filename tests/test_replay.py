@@ -11,7 +11,7 @@ from blockgraph import spec as specs
 from blockgraph.checking import check
 from blockgraph.elaborate import Elaborated, body, elaborate, inlined, layers, parts, replay, stack
 from blockgraph.errors import BlockgraphError
-from blockgraph.facts import prove
+from blockgraph.facts import flow, prove
 from blockgraph.graph import Graph, Repeat
 from blockgraph.lints import bodies, lint
 from blockgraph.module import Module
@@ -306,6 +306,19 @@ def test_the_nodes_of_a_block_that_reads_the_same_are_made_when_asked_for() -> N
     assert "nodes" in third.__dict__
     with pytest.raises(AttributeError, match="a graph has no attribute 'edges'"):
         third.edges  # noqa: B018
+
+
+def test_proofs_follow_blocks_that_read_the_same_once_for_each_axis(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = check(stacked(BLOCK, BLOCK, BLOCK)).graph
+    assert graph is not None
+    followed = []
+    real = flow.follow
+    monkeypatch.setattr(flow, "follow", lambda *given: followed.append(given[0].name) or real(*given))
+    found = prove(graph)
+    alone = ["b0", "b0"]  # positions, then items
+    later = ["b0"]  # given all positions, which the first layer has mixed
+    assert followed == [*alone, "model", *later, "model"]
+    assert list(found.blocks) == ["b0", "b1", "b2"]
 
 
 @pytest.mark.parametrize("text", [stacked(*[BLOCK] * 4), called(4)])

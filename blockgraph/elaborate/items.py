@@ -58,6 +58,7 @@ class Unknown:
 
 UNKNOWN = Unknown()
 MAX_SIZE = 2**31
+OPAQUE = frozenset({Attr, Unread})
 Item = Ref | Dim | Number | str | bool | tuple[Any, ...] | Cut | EllipsisType | Unknown | None
 
 
@@ -72,15 +73,16 @@ class Fault(Exception):
 def evaluate(expr: Expr, step: Callable[[Expr, tuple[Any, ...]], Any]) -> Any:
     """`step` applied to every node below and at `expr`, operands first and from left to right, without recursion."""
     done: dict[int, Any] = {}
-    pending: list[tuple[Expr, bool]] = [(expr, False)]
+    pending: list[tuple[Expr, tuple[Expr, ...] | None]] = [(expr, None)]
     while pending:
-        node, ready = pending.pop()
-        below = () if isinstance(node, Attr | Unread) else children(node)  # a part before a dot is no value
-        if ready or not below:
-            done[id(node)] = step(node, tuple(done[id(child)] for child in below))
-        else:
-            pending.append((node, True))
-            pending.extend((child, False) for child in reversed(below))
+        node, below = pending.pop()
+        if below is None:
+            below = () if type(node) in OPAQUE else children(node)  # a part before a dot is no value
+            if below:
+                pending.append((node, below))
+                pending.extend([(child, None) for child in reversed(below)])
+                continue
+        done[id(node)] = step(node, tuple([done[id(child)] for child in below]))
     return done[id(expr)]
 
 

@@ -237,6 +237,8 @@ class KindInstance(Instance):
     def _chosen_init(self, own: Own, default: Init) -> Init:
         """The part's `init:` for this parameter: by name, or for all weights that are drawn at random."""
         raw = self.options.init if self.options is not None else None
+        if raw is None:
+            return default
         if isinstance(raw, dict):
             raw, path = raw.get(own.name), (*self.decl.path, "init", own.name)
         else:

@@ -10,6 +10,7 @@ from dataclasses import field
 from typing import Any
 
 from blockgraph.facts.dead import dead_parameters
+from blockgraph.facts.flow import Memo
 from blockgraph.facts.highway import Highway, Stop, highway
 from blockgraph.facts.positions import Leak, Verdict, causal, leak, part_of, positions, time_axis
 from blockgraph.graph import Graph, Repeat
@@ -98,16 +99,17 @@ def prove(graph: Graph, numbers: Mapping[str, int] | None = None) -> Proofs:
     """All proofs of a graph and of the blocks in its stacks; `numbers` are those of the dims (default: the graph's)."""
     known = graph.dims if numbers is None else numbers
     blocks: dict[str, Proofs] = {}
+    memo = Memo()
     for name, body in stacked_blocks(graph):
-        found = _proofs(body, known, {})
+        found = _proofs(body, known, {}, memo.next())
         if found not in [one for other, one in blocks.items() if other.rstrip("0123456789") == name]:
             number = sum(other.rstrip("0123456789") == name for other in blocks)
             blocks[f"{name}{number + 1}" if number else name] = found
-    return _proofs(graph, known, blocks)
+    return _proofs(graph, known, blocks, memo.next())
 
 
-def _proofs(graph: Graph, numbers: Mapping[str, int], blocks: dict[str, Proofs]) -> Proofs:
-    is_causal, is_positionwise, is_independent = positions(graph, numbers)
+def _proofs(graph: Graph, numbers: Mapping[str, int], blocks: dict[str, Proofs], memo: Memo) -> Proofs:
+    is_causal, is_positionwise, is_independent = positions(graph, numbers, memo)
     return Proofs(
         is_causal,
         is_independent,

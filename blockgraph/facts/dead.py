@@ -40,7 +40,7 @@ def live_values(graph: Graph, ends: Live, known: Known) -> Live:
     for node in reversed(graph.nodes):
         if isinstance(node.op, Repeat):
             live |= _live_inputs(node, node.op, live, known)
-        elif live & set(node.outputs):
+        elif node.inputs and not live.isdisjoint(node.outputs):
             live |= {value for index, value in enumerate(node.inputs) if _passes(graph, node, index)}
     return frozenset(live)
 

@@ -9,35 +9,60 @@ from blockgraph.dims import Dim
 from blockgraph.facts.interval import at_most
 from blockgraph.facts.reach import NOTHING, Access, Reach, joined, merged, through
 from blockgraph.graph import Graph, Node, Repeat, Segment
+from blockgraph.op import Op
 from blockgraph.records import dataclass
 
 State = tuple[Reach, ...]
-Memo = dict[tuple[int, State], State]
 MAX_BODIES = 1_000  # followed exactly
 MAX_CYCLES = 8  # of a stack before what still grows is taken to have no bound
+
+
+@dataclass(slots=True)
+class Memo:
+    """What was found of graphs by what they were given, with one set of numbers; `met` are those of one question."""
+
+    known: dict[tuple[int, State], State] = field(default_factory=dict)
+    met: set[tuple[int, State]] = field(default_factory=set)
+
+    def next(self) -> Memo:
+        """The same for another question."""
+        return Memo(self.known)
 
 
 def follow(
     graph: Graph, given: Mapping[int, Reach], numbers: Mapping[str, int], memo: Memo | None = None
 ) -> dict[int, Reach]:
-    """The reach of every value of a graph; `given` is that of its inputs, those not listed read nothing.
-
-    `memo` keeps what was found of the bodies of stacks, by what they were given.
-    """
-    memo = {} if memo is None else memo
+    """The reach of every value of a graph; `given` is that of its inputs, those not listed read nothing."""
+    memo = Memo() if memo is None else memo
     found: dict[int, Reach] = dict(given)
     for node in graph.nodes:
         if node.outputs[0] in found:
             continue
-        operands = tuple(found.get(value, NOTHING) for value in node.inputs)
+        operands = tuple([found.get(value, NOTHING) for value in node.inputs])
         outputs = _through(graph, node, operands, numbers, memo)
         found.update(zip(node.outputs, outputs, strict=True))
     return found
 
 
+def reached(graph: Graph, given: State, numbers: Mapping[str, int], memo: Memo) -> State:
+    """The reach of each output of a graph whose inputs have these; one that was given the same is not followed again.
+
+    Graphs that are equal up to places count as one.
+    """
+    key = (id(graph.original), given)
+    if key not in memo.known:
+        inputs = {port.value: reach for port, reach in zip(graph.inputs, given, strict=True)}
+        reaches = follow(graph.original, inputs, numbers, memo)
+        memo.known[key] = tuple(reaches.get(port.value, NOTHING) for port in graph.outputs)
+    memo.met.add(key)
+    return memo.known[key]
+
+
 def _through(graph: Graph, node: Node, operands: State, numbers: Mapping[str, int], memo: Memo) -> State:
     if isinstance(node.op, Repeat):
         return Layers(node.op, operands, numbers, memo).outputs
+    if node.op.__class__.zeros is Op.zeros and all(one is NOTHING for one in operands):
+        return (NOTHING,) * len(node.outputs)
     types = tuple(graph.types[value] for value in node.inputs)
     return through(node.op, types, tuple(graph.types[value] for value in node.outputs), operands)
 
@@ -49,7 +74,7 @@ class Layers:
     stack: Repeat
     inputs: State
     numbers: Mapping[str, int]
-    memo: Memo = field(default_factory=dict)
+    memo: Memo = field(default_factory=Memo)
     visited: dict[tuple[int, State], State] = field(default_factory=dict)
     outputs: State = ()
 
@@ -60,14 +85,8 @@ class Layers:
             state = self._segment(segment, state)
 
     def _layer(self, body: int, state: State) -> State:
-        """The outputs of one layer; a body that was given the same before is not followed again."""
-        graph = self.stack.bodies[body]
-        found = self.memo.get((id(graph), state))
-        if found is None:
-            given = {port.value: reach for port, reach in zip(graph.inputs, state, strict=True)}
-            reaches = follow(graph, given, self.numbers, self.memo)
-            found = self.memo[id(graph), state] = tuple(reaches[port.value] for port in graph.outputs)
-        self.visited[body, state] = found
+        """The outputs of one layer."""
+        found = self.visited[body, state] = reached(self.stack.bodies[body], state, self.numbers, self.memo)
         return found
 
     def _next(self, body: int, state: State) -> State:
@@ -84,7 +103,7 @@ class Layers:
         if count is None:
             return self._any_number(segment, state)
         cycle = len(segment.bodies)
-        exact = MAX_CYCLES if len(self.memo) < MAX_BODIES else 0  # stacks in stacks would multiply
+        exact = MAX_CYCLES if len(self.memo.met) < MAX_BODIES else 0  # stacks in stacks would multiply
         for _ in range(min(exact, count // cycle)):
             before = state
             state = self._run(segment.bodies, state)

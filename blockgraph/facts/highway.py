@@ -86,7 +86,7 @@ def _search(graph: Graph, starts: set[int], memo: Memo) -> dict[int, _Step | Non
     best: dict[int, _Step | None] = dict.fromkeys(starts)
     costs = dict.fromkeys(best, 0)
     for node in graph.nodes:
-        for value, step in _steps(node, costs, memo):
+        for value, step in _steps(node, costs, memo) if node.inputs else ():
             if value not in costs or step.cost < costs[value]:
                 best[value], costs[value] = step, step.cost
     return best

@@ -7,7 +7,7 @@ from typing import Literal
 
 from blockgraph.dims import Dim
 from blockgraph.errors import Place, Related
-from blockgraph.facts.flow import Layers, follow
+from blockgraph.facts.flow import Layers, Memo, follow, reached
 from blockgraph.facts.interval import OWN, Interval
 from blockgraph.facts.reach import NOTHING, Access, Reach
 from blockgraph.graph import Graph, Node, Port, Repeat
@@ -35,12 +35,12 @@ class Leak:
         return (Related(f"`{self.culprit}` reads later positions", self.place),) if self.place else ()
 
 
-def positions(graph: Graph, numbers: Mapping[str, int]) -> tuple[Verdict, Verdict, Verdict]:
+def positions(graph: Graph, numbers: Mapping[str, int], memo: Memo) -> tuple[Verdict, Verdict, Verdict]:
     """Causal (no position of the outputs reads a later one), position-wise (each reads its own only), and batch items
-    independent (each reads itself only).
+    independent (each reads itself only). `memo` is that of all graphs asked with the same numbers.
     """
-    time = _ends(graph, time_axis(graph, numbers), numbers)
-    batch = _ends(graph, batch_axis(graph, numbers), numbers)
+    time = _ends(graph, time_axis(graph, numbers), numbers, memo)
+    batch = _ends(graph, batch_axis(graph, numbers), numbers, memo.next())
     return (
         _verdict(time, _is_past, _is_later),
         _verdict(time, _is_own, _is_elsewhere),
@@ -50,7 +50,7 @@ def positions(graph: Graph, numbers: Mapping[str, int]) -> tuple[Verdict, Verdic
 
 def causal(graph: Graph, numbers: Mapping[str, int]) -> Verdict:
     """Whether no position of the outputs reads a later one of the inputs."""
-    return _verdict(_ends(graph, time_axis(graph, numbers), numbers), _is_past, _is_later)
+    return _verdict(_ends(graph, time_axis(graph, numbers), numbers, Memo()), _is_past, _is_later)
 
 
 def _is_past(one: Interval) -> bool:
@@ -104,17 +104,19 @@ def sources(graph: Graph, size: Dim) -> dict[int, Reach]:
     return found
 
 
-def _ends(graph: Graph, size: Dim | None, numbers: Mapping[str, int]) -> list[tuple[Access, set[int]]] | None:
+def _ends(
+    graph: Graph, size: Dim | None, numbers: Mapping[str, int], memo: Memo
+) -> list[tuple[Access, set[int]]] | None:
     """How the outputs read the inputs, each way with the axes of this size that the output has; None if not known."""
     given = sources(graph, size) if size is not None else {}
     shapes = [graph.types[port.value].shape for port in graph.outputs]
     if not any(one.accesses for one in given.values()) or None in shapes:
         return None
-    reaches = follow(graph, given, numbers)
+    reaches = reached(graph, tuple(given[port.value] for port in graph.inputs), numbers, memo)
     found = []
-    for port, shape in zip(graph.outputs, shapes, strict=True):
+    for reach, shape in zip(reaches, shapes, strict=True):
         axes = {axis for axis, dim in enumerate(shape or ()) if dim == size}
-        found += [(access, axes) for access in reaches.get(port.value, NOTHING).accesses]
+        found += [(access, axes) for access in reach.accesses]
     return found
 
 

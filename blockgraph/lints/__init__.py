@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from types import MappingProxyType, ModuleType
 from typing import Any, Protocol
 
@@ -70,6 +71,7 @@ def _of_bodies(module: ModuleType, every: Sequence[Graph]) -> Iterator[tuple[Fin
         yield from ((one, None) for one in found if one.code not in body.waived)
 
 
+@cache
 def _modules() -> list[ModuleType]:
     return [importlib.import_module(f"{__name__}.{one}") for one in modules_in(__name__)]
 

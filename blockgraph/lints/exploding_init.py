@@ -30,7 +30,7 @@ MAX_LAYERS = 12  # what follows is taken to go on at the last rate, so that a st
 STEADY = 1.15  # a rate of growth above this, a layer, is no sum of branches any more
 ENORMOUS = 1e30
 LAYER = "layer"
-Sizes = Mapping[str, float]
+Sizes = Mapping[str, int]
 
 
 def lint_model(graph: Graph) -> Iterator[Finding]:
@@ -184,8 +184,7 @@ def _summed(graph: Graph, node: Node, op: Op, sizes: Sizes) -> float:
 
 def _size(dim: Dim, sizes: Sizes) -> float:
     """The number of a size; one that is not known counts as 1, so that nothing is claimed of it."""
-    known = {name: int(size) for name, size in sizes.items()}
-    return float(dim.evaluate(known)) if not dim.symbols - known.keys() else 1.0
+    return float(dim.evaluate(sizes)) if not dim.symbols - sizes.keys() else 1.0
 
 
 def _number(value: Number | float | int, sizes: Sizes) -> float:
@@ -199,14 +198,13 @@ def _number(value: Number | float | int, sizes: Sizes) -> float:
 
 def _drawn(op: Param, sizes: Sizes) -> float:
     """The size of a parameter as it is drawn."""
-    shape = [_size(dim, sizes) for dim in op.dims]
-    amount = abs(_number(op.amount, sizes))
     if op.init in ("zeros", "ones"):
         return float(op.init == "ones")
     if op.init == "eye":
-        return max(shape[-1], 1.0) ** -0.5 if shape else 1.0
+        return max(_size(op.dims[-1], sizes), 1.0) ** -0.5 if op.dims else 1.0
+    amount = abs(_number(op.amount, sizes))
     if op.init == "uniform":
         return amount / math.sqrt(3)
-    if op.init == "xavier" and len(shape) > 1:
-        return amount * math.sqrt(2 / max(shape[-2] + shape[-1], 1.0))
+    if op.init == "xavier" and len(op.dims) > 1:
+        return amount * math.sqrt(2 / max(sum(_size(dim, sizes) for dim in op.dims[-2:]), 1.0))
     return amount
