@@ -126,6 +126,12 @@ def test_parts_that_are_numbered_but_not_summed_are_all_drawn() -> None:
     assert to_dot([found], level="op").count(">Linear<") == 2
 
 
+def test_a_port_says_the_name_of_its_value_and_no_line_beside_it_does_again() -> None:
+    dot = to_dot([graph("models/mixtral")], level="op")
+    assert dot.count("<I>weight</I>") == 1
+    assert re.findall(r"label=<(weight\b[^<>]*)>", dot) == ["weight"]  # what the division makes is called so too
+
+
 def test_each_of_several_carried_streams_has_ports_at_both_borders() -> None:
     picture = drawn(graph("layouts/residual"))
     assert sorted(texts(picture, "port")) == ["d", "d", "x", "x"]

@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import re
-from itertools import product
+from itertools import pairwise, product
 
 import pytest
 
 import blockgraph as bg
 from blockgraph.drawing import draw, find_dot, program, to_dot
+from blockgraph.drawing.collapse import Look, collapse
+from blockgraph.drawing.wiring import Wiring
 from tests.geometry import ROOT, SPECS, Picture, apart, around, bends, faults, look
 
 pytestmark = pytest.mark.skipif(find_dot() is None, reason="there is no Graphviz program")
@@ -88,3 +90,45 @@ def test_no_line_into_an_encoder_or_a_decoder_crosses_a_rail(name: str, rankdir:
                 assert [
                     (rail.name, edge.name) for one, two in pairs if not apart(around(*one), around(*two), -0.1)
                 ] == []
+
+
+@pytest.mark.parametrize("level", ["sublayer", "op"])
+@pytest.mark.parametrize("name", ["models/t5.yaml", "models/bart.yaml", "layouts/looped_depth.yaml"])
+def test_what_waits_for_an_encoder_has_no_long_gap_in_it(name: str, level: str) -> None:
+    graph = bg.check(ROOT / "specs" / name).graph
+    assert graph is not None
+    picture = Picture(draw(to_dot([graph], level=level), "svg"))  # type: ignore[arg-type]
+    wiring = Wiring(collapse(graph, Look(level)))  # type: ignore[arg-type]
+    ids = {box: f"n{number}" for number, box in enumerate(wiring.live)}
+    for column in wiring.columns[:2]:
+        for low, high in pairwise(picture.nodes[ids[box]] for box in column):
+            assert low.frame[1] - high.frame[3] < 350, (low.name, high.name)  # the steps of a norm stand beside 332
+
+
+@pytest.mark.parametrize("name", ["models/falcon.yaml", "layouts/dense_moe.yaml", "layouts/parallel_branch_norms.yaml"])
+def test_a_value_enters_the_plate_of_a_part_on_one_line(name: str) -> None:
+    graph = bg.check(ROOT / "specs" / name).graph
+    assert graph is not None
+    picture = Picture(draw(to_dot([graph], level="op"), "svg"))
+    entered = 0
+    for plate in (one for one in picture.plates if "part_norm" in one.css):
+        left, _, right, bottom = plate.frame
+        places: dict[str, set[float]] = {}
+        for edge in picture.edges:
+            for (x, y), (_, z) in edge.stretches:
+                if left < x < right and min(y, z) < bottom < max(y, z):
+                    places.setdefault(edge.ends[0], set()).add(round(x))
+        entered += len(places)
+        assert [len(found) for found in places.values()] == [1]
+    assert entered >= 2
+
+
+def test_two_streams_from_one_value_part_outside_the_stack_and_have_a_port_each() -> None:
+    graph = bg.check(ROOT / "specs" / "layouts" / "residual.yaml").graph
+    assert graph is not None
+    picture = Picture(draw(to_dot([graph]), "svg"))
+    (stack,) = [plate for plate in picture.plates if "stack" in plate.css]
+    fork = max((node for node in picture.nodes.values() if "tap" in node.css), key=lambda node: node.frame[3])
+    assert fork.frame[1] > stack.frame[3]
+    into = [edge for edge in picture.edges if edge.ends[0] == "n0"]
+    assert ["port" in picture.nodes[edge.ends[1]].css for edge in into] == [True, True]

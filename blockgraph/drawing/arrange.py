@@ -234,8 +234,11 @@ class _Arranger:
             ref = self.point(tap.plate, self.sketch.lanes[box], tap=not turns)
             self.sketch.rows[ref] = Row(tap.key + number / 1_000_000, [ref])
             trunk.append(ref)
+            entries = self.entries(tap)
+            followers = {other.targets for others in entries.values() for other in others}
             for branch in tap.branches:
-                self.branch(branch, trunk if alone else [ref], tap)
+                if branch.targets not in followers:
+                    self.branch(branch, trunk if alone else [ref], tap, entries.get(branch.targets, []))
         if up is not None:
             wire = self.wiring.main(up)
             assert wire is not None
@@ -291,7 +294,29 @@ class _Arranger:
         right = self.sketch.lanes[source] > self.lane_of["column", self.column[target]]
         return self.entered(target, self.boxes[source].plate) if right else plate
 
-    def branch(self, branch: Branch, trunk: list[Ref], tap: Tap) -> None:
+    def entries(self, tap: Tap) -> dict[tuple[int, ...], list[Branch]]:
+        """Branches that go into one plate do so on one line: by that which does, the others that leave it inside."""
+        entering: dict[int, list[Branch]] = {}
+        for branch in tap.branches if tap.turning in (None, tap.plate) else ():
+            around = self.diagram.around(self.boxes[branch.targets[0]].plate)
+            if branch.kind == "fork" and tap.plate in around[1:] and self.boxes[branch.targets[0]].look != "port":
+                entering.setdefault(around[around.index(tap.plate) - 1], []).append(branch)
+        nearest = [sorted(found, key=lambda one: self.sketch.lanes[one.targets[0]]) for found in entering.values()]
+        return {first.targets: others for first, *others in nearest if others}
+
+    def enter_together(self, first: Branch, others: list[Branch]) -> tuple[Ref, ...]:
+        """A tap inside the plate, on the line of the first branch, from which the others go on."""
+        if not others:
+            return ()
+        plate = reduce(self.diagram.common, [self.boxes[one.targets[0]].plate for one in (first, *others)])
+        tap = self.point(plate, self.sketch.lanes[first.targets[0]], tap=True)
+        self.sketch.rows[tap] = Row(self.inside(plate), [tap])
+        for one in others:
+            corner = self.corner(plate, self.sketch.lanes[one.targets[0]], tap)
+            self.sketch.paths.append(Path(one.wire.box, one.targets[0], (tap, corner, ("n", one.targets[0])), one.wire))
+        return (tap,)
+
+    def branch(self, branch: Branch, trunk: list[Ref], tap: Tap, others: list[Branch]) -> None:
         """Draw what leaves the stream at a tap, the last of the trunk."""
         last, target, stem = trunk[-1], branch.targets[0], len(trunk) == 2 and branch is tap.branches[0]
         if branch.kind == "level":
@@ -306,7 +331,7 @@ class _Arranger:
             self.rail(branch.rail, [*trunk, corner], inner)
         elif branch.kind == "fork":
             corner = self.corner(inner, self.lane_of["column", self.column[target]], last)
-            refs = (*trunk, corner, ("n", target))
+            refs = (*trunk, corner, *self.enter_together(branch, others), ("n", target))
             self.sketch.paths.append(Path(branch.wire.box, target, refs, branch.wire, stem=stem))
         else:
             corner = self.corner(tap.plate, self.lane_of["lane", branch.wire.box], last)

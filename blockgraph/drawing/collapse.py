@@ -218,12 +218,10 @@ class _Collapse:
 
     def port(self, graph: Graph, value: int, wire: Wire, plate: int, name: str = "") -> Wire:
         """The named end of a value that stands beside others: of a split, or at the border of a stack."""
-        key = (id(graph), graph.producers[value].id)
-        return replace(
-            wire,
-            box=self.diagram.add(Box(name or name_of(graph, value), "port", "port", (), (wire,), plate, key=key)),
-            name="",
-        )
+        key, title = (id(graph), graph.producers[value].id), name or name_of(graph, value)
+        told = replace(wire, called="") if wire.called == title else wire  # the port says it
+        box = self.diagram.add(Box(title, "port", "port", (), (told,), plate, key=key))
+        return replace(wire, box=box, name="", called="")
 
     def op(self, graph: Graph, node: Node, known: dict[int, Value], plate: int, key: Key | None = None) -> None:
         """One op of an equation: a box, a circle or, of parameters and numbers alone, just text."""

@@ -204,13 +204,20 @@ class Tower:
         wiring = self.sketch.wiring
         starts = [column[0] for column in begun if wiring.boxes[column[0]].look == "input"]
         chains = [list(rail.chain) for rail in wiring.rails.values() if rail.chain]
-        forks = {path.end: path.refs[-2] for path in reversed(self.sketch.paths) if len(path.refs) > 2}
         found = []
-        for branch in sorted([column for column in wiring.columns if column not in begun] + chains):
+        for branch in [column for column in wiring.columns if column not in begun] + chains:
             own = [start for start in starts if wiring.depends(branch[-1], start)]
-            if len(own) == 1 and branch[0] in forks:
-                found.append((self.number(forks[branch[0]]), self.things(branch)))
-        return found
+            fork, *taps = self.entry(branch[0])
+            if len(own) == 1 and fork >= 0:
+                found.append((fork, [*taps, *self.things(branch)]))
+        return sorted(found, key=lambda item: self.at[item[0]])
+
+    def entry(self, box: int) -> list[int]:
+        """The row in which the line to a box turns onto its lane, and the taps after that; -1 if it does not turn."""
+        paths = (path for path in self.sketch.paths if path.end == box and not enters_aside(self.sketch, path))
+        refs = next((path.refs[:-1] for path in paths), ())
+        refs = tuple(ref for ref in refs if ref[0] == "p" and self.sketch.lane(ref) == self.sketch.lanes[box])
+        return [self.number(ref) for ref in refs] or [-1]
 
     def number(self, ref: Ref) -> int:
         """The number of the row of a box or a point."""
