@@ -112,11 +112,13 @@ class CrossEntropy:
         share = 1 / max(len(ids), 1) if self.reduce == "mean" else 1.0
         rows = logits.reshape(counted.size, logits.shape[-1])
         drows, losses = np.zeros(rows.shape, rows.dtype), np.empty(len(ids))
-        step = max(1, CHUNK // max(1, rows.shape[-1]))
+        step, whole = max(1, CHUNK // max(1, rows.shape[-1])), len(ids) == len(rows)
         for stretch in (slice(low, low + step) for low in range(0, len(ids), step)):
-            some = rows[places[stretch]]
-            losses[stretch] = _descend(some, ids[stretch])
-            drows[places[stretch]] = some * share
+            some = rows[stretch] if whole else rows[places[stretch]]
+            dsome = drows[stretch] if whole else some
+            losses[stretch] = _descend(some, ids[stretch], share, dsome)
+            if not whole:
+                drows[places[stretch]] = dsome
         return float(losses.sum() * share), {name: drows.reshape(logits.shape)}
 
     def _name(self, outputs: Outputs) -> str:
@@ -148,15 +150,15 @@ class CrossEntropy:
         return counted
 
 
-def _descend(logits: Any, ids: Any) -> Any:
-    """The losses of some positions; their gradients come where the logits were."""
+def _descend(logits: Any, ids: Any, share: float, out: Any) -> Any:
+    """The losses of some positions; a share of their gradients is written to `out`."""
     place = (np.arange(len(ids)), ids)
-    logits -= logits.max(axis=-1, keepdims=True)
-    own = logits[place]
-    np.exp(logits, out=logits)
-    sums = logits.sum(axis=-1, keepdims=True)
-    logits /= sums
-    logits[place] -= 1
+    np.subtract(logits, logits.max(axis=-1, keepdims=True), out=out)
+    own = out[place]
+    np.exp(out, out=out)
+    sums = out.sum(axis=-1, keepdims=True)
+    out *= share / sums
+    out[place] -= share
     return np.log(sums[:, 0].astype(np.float64)) - own
 
 

@@ -19,7 +19,7 @@ from blockgraph.ops.arithmetic import Add, Multiply
 from blockgraph.ops.matmul import MatMul, Transpose
 from blockgraph.ops.rope import Rope
 from blockgraph.ops.softmax import Softmax
-from blockgraph.plan import again, compiled
+from blockgraph.plan import again, compiled, stages
 from blockgraph.plan.rows import pointwise
 from tests.agreement import differences, with_plan
 from tests.made import sizes, spec
@@ -32,6 +32,7 @@ def team(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "MIN_FLOPS", 0)
     monkeypatch.setattr(compiled, "MIN_ROWS", 0)
     monkeypatch.setattr(again, "LEAST", 0)
+    monkeypatch.setattr(stages, "LARGE", 0)
 
 
 @pytest.mark.parametrize("path", FILES, ids=NAMES)
@@ -105,6 +106,19 @@ def test_of_the_hidden_layer_nothing_is_kept_that_can_be_made_again(
     read = {value for stage in plan.stages[plan.pause :] for step in stage.steps for value in step.inputs}
     kept = [value for value in before & read if plan.steps.shapes[value] == (2, 5, 24)]
     assert len(kept) == count
+
+
+def test_a_product_that_gains_nothing_in_a_chain_waits_until_memory_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(again, "LEAST", 0)
+    shared = []
+    for least in (1 << 60, 0):
+        monkeypatch.setattr(stages, "LARGE", least)
+        program = block({"mask": "causal"}, C=128)
+        x, params = program.sample(0, B=1, T=200)
+        program.grad(x, params)
+        (ready,) = program._differentiators[False].planner._plans.values()
+        shared.append(ready.plan.shared)
+    assert shared[1] < shared[0] - x.nbytes // 2
 
 
 def test_elements_at_the_same_place_are_told_from_those_that_mix() -> None:

@@ -1,12 +1,13 @@
 """What the way back makes again of what is kept anyway, so that it need not be kept from the way there.
 
 A value that is made element by element of others (an activation, a gain, a product of two branches) is dropped where
-that keeps fewer bytes. Whoever reads it on the way back gets a copy made just before; the gradient of a matrix makes
-the columns that it works on, so that its side never exists whole.
+that keeps fewer bytes. Whoever reads it on the way back gets a copy made just before; where that is one matrix alone,
+its gradient makes the columns that it works on, so that they never exist whole.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterator
 from dataclasses import field, replace
 from itertools import count
@@ -122,10 +123,11 @@ class _Sparing:
                 yield step
 
     def _backward(self) -> Iterator[Step]:
-        """The way back: gradients of matrices by recipe, all else from copies that are made before it."""
+        """The way back: gradients of matrices by recipe; what is read otherwise, or twice, is copied before."""
+        readers = Counter(value for step in self.back for value in step.inputs)
         for step in self.back:
             missing = self.dropped.intersection(step.inputs)
-            if step.inputs[0] in missing and _is_over_rows(step):
+            if step.inputs[0] in missing and readers[step.inputs[0]] == 1 and _is_over_rows(step):
                 yield self._outer(step)
                 continue
             for value in missing:

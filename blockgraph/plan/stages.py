@@ -19,6 +19,8 @@ from blockgraph.records import dataclass
 
 AHEAD = 48
 """How many steps further down a chain may go on; further away it would only keep values alive for longer."""
+LARGE = 1 << 20
+"""Bytes of a product from which on it does not join a chain that gains nothing by it."""
 EARLY = 1 << 20
 """Bytes up to which what depends on parameters alone is computed before everything else."""
 
@@ -172,12 +174,39 @@ class _Scheduler:
                 if number > self.last + AHEAD:
                     break
                 cuts = self._cuts(self.steps.steps[number], stage)
-                if cuts is not None:
+                if cuts is not None and not self._can_wait(self.steps.steps[number], stage):
                     self.ready.remove(number)
                     heapq.heapify(self.ready)
                     self._join(stage, number, cuts)
                     return
         self._open(heapq.heappop(self.ready))
+
+    def _can_wait(self, step: Step, stage: Rows) -> bool:
+        """Whether a large product gains nothing here, and memory is freed before it is needed.
+
+        No chain reads it, and what it reads lives whole for a reader elsewhere.
+        """
+        if not kernel_of(step.op).product or self.steps.bytes(step.outputs[0]) < LARGE:
+            return False
+        read = {number for value in step.inputs if value in stage.inside for number in self.readers.get(value, ())}
+        elsewhere = any(self._lead(number) != stage.lead for number in read)
+        return elsewhere and not any(self._lead(number) == stage.lead for number in self._seen_by(step))
+
+    def _lead(self, number: int) -> Lead:
+        """The rows of what a step makes; none if it shares itself out."""
+        step = self.steps.steps[number]
+        return () if type(step.op) in SPREADS else self.steps.shapes[step.outputs[0]][:-1]
+
+    def _seen_by(self, step: Step) -> Iterator[int]:
+        """The steps that read the output of a step, or a view of it."""
+        todo = list(step.outputs)
+        while todo:
+            for number in self.readers.get(todo.pop(), ()):
+                outputs = self.steps.steps[number].outputs
+                if outputs[0] in self.aliases.free:
+                    todo.extend(outputs)
+                else:
+                    yield number
 
     def _open(self, number: int) -> None:
         """Begin a stage with a step, or go on with a serial one."""

@@ -50,7 +50,7 @@ def _weights(g: Reverse, left: int, right: int, dy: int) -> Gradient:
     if not isinstance(g.op(right), Transpose):
         return g(Einsum(f"{rows} k, {rows} n -> k n"), left, dy)
     (table,) = g.makers[right].inputs
-    g.add(table, g(Einsum(f"{rows} k, {rows} n -> n k"), left, dy))
+    g.add(table, g(Einsum(f"{rows} n, {rows} k -> n k"), dy, left))
     return None
 
 
