@@ -8,7 +8,7 @@ from typing import Any
 from blockgraph.dims import Dim, show
 from blockgraph.errors import Finding, InputError, Place, near
 from blockgraph.graph import Condition, Graph, Port
-from blockgraph.lazy import np
+from blockgraph.lazy import UNMASK, masked, np
 from blockgraph.ops.leaf import Param
 from blockgraph.solve import causes, open_symbol, solve
 from blockgraph.spec import MAX_DIM, Spec
@@ -40,10 +40,13 @@ def bind_inputs(spec: Spec, graph: Graph, x: Any, dtype: Any) -> tuple[dict[str,
 def _array(spec: Spec, graph: Graph, name: str, value: Any) -> Any:
     """What is given for an input as an array. Raises InputError."""
     array = _numeric(value)
-    if array is None:
+    if array is None or masked(value):
         (port,) = (port for port in graph.inputs if port.name == name)
+        message = f"the input `{name}` is no array of numbers"
         help = "give every row the same length, and numbers only"
-        raise InputError([Finding("BG302", f"the input `{name}` is no array of numbers", _place(spec, port), help)])
+        if masked(value):
+            message, help = f"the input `{name}` is a masked array, and a run knows no masked numbers", UNMASK
+        raise InputError([Finding("BG302", message, _place(spec, port), help)])
     return array
 
 
@@ -210,7 +213,10 @@ def _broken(condition: Condition, numbers: Mapping[str, int]) -> Finding:
 def checked_params(
     spec: Spec, wanted: Mapping[str, Param], params: Mapping[str, Any], numbers: Mapping[str, int], dtype: Any
 ) -> dict[str, Any]:
-    """The parameters in the run's dtype. Raises InputError (BG301): missing, unexpected or of the wrong shape."""
+    """The parameters in the run's dtype, which is that of all of them.
+
+    Raises InputError (BG301): missing, unexpected, no floats, of several dtypes, or of the wrong shape.
+    """
     findings: list[Finding] = []
     place = Place(spec.path)
     missing = [name for name in wanted if name not in params]
@@ -227,19 +233,51 @@ def checked_params(
                 f"did you mean `{found}`?" if found else "",
             )
         )
-    ready = {}
+    ready: dict[str, Any] = {}
+    wrong: dict[tuple[str, str], list[str]] = {}
     for name in wanted:
         if name not in params:
             continue
         array = _numeric(params[name])
-        if array is None:
-            findings.append(Finding("BG301", f"`{name}` is no array of numbers", place))
-            continue
-        ready[name] = array.astype(dtype, copy=False)
+        reason = _no_parameter(params[name], array, dtype)
+        if reason is None:
+            ready[name] = array
+        else:
+            wrong.setdefault(reason, []).append(name)
+    for (what, help), names in wrong.items():
+        more = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
+        findings.append(Finding("BG301", f"`{names[0]}` {what}{more}", place, help))
+    findings += _of_several_types(spec, ready)
+    ready = {name: array.astype(dtype, copy=False) for name, array in ready.items()}
     findings += _misshapen(spec, wanted, ready, numbers)
     if findings:
         raise InputError(findings)
     return ready
+
+
+def _no_parameter(value: Any, array: Any, dtype: Any) -> tuple[str, str] | None:
+    """What an array is that cannot be a parameter, and what to give instead."""
+    if array is None:
+        return "is no array of numbers", "give an array of floats"
+    if masked(value):
+        return "is a masked array, and a run knows no masked numbers", UNMASK
+    if array.dtype.kind != "f":
+        help = f'if that is what its numbers mean, give `array.astype("{dtype.name}")`'
+        return f"is of type {array.dtype}, and parameters are floats", help
+    return None
+
+
+def _of_several_types(spec: Spec, arrays: Mapping[str, Any]) -> Iterator[Finding]:
+    """One float64 among many float32 would make all the run float64, in twice the time."""
+    types: dict[Any, list[str]] = {}
+    for name, array in arrays.items():
+        types.setdefault(array.dtype, []).append(name)
+    if len(types) > 1:
+        fewest_first = sorted(types.items(), key=lambda one: len(one[1]))
+        told = ", ".join(f"{dtype}: {_first(names)}" for dtype, names in fewest_first)
+        most = fewest_first[-1][0]
+        help = f'give all of them one type, as in `{{name: array.astype("{most}") for name, array in params.items()}}`'
+        yield Finding("BG301", f"the parameters are of several types ({told})", Place(spec.path), help)
 
 
 def _misshapen(

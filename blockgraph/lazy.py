@@ -48,9 +48,18 @@ def source_of(package: str, module: str) -> str:
     return content.decode("utf-8")
 
 
+UNMASK = "say what stands in the hidden places: `array.filled(0)`, for one"
+"""What to do with a masked array."""
+
+
+def masked(value: object) -> bool:
+    """Whether this is an array of `numpy.ma`, whose hidden numbers every computation would read."""
+    return hasattr(value, "filled") and hasattr(value, "mask")
+
+
 if TYPE_CHECKING:
     import numpy as np
 else:
     np = _LazyModule("numpy")
 
-__all__ = ["modules_in", "np", "source_of"]
+__all__ = ["UNMASK", "masked", "modules_in", "np", "source_of"]

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, Protocol
 
 from blockgraph.errors import Finding, InputError, Place, near
-from blockgraph.lazy import np
+from blockgraph.lazy import UNMASK, masked, np
 from blockgraph.records import dataclass
 
 Outputs = Mapping[str, Any]
@@ -73,10 +73,13 @@ def _cotangent(name: str, outputs: Outputs, dy: Any) -> Any:
         help = f"did you mean `{found}`?" if found else f"the outputs are {', '.join(outputs)}"
         raise _refused(f"there is no output `{name}`", help)
     y = outputs[name]
+    given = dy
     try:
         dy = np.asarray(dy)
     except ValueError:
         raise _refused(f"the cotangent of `{name}` is no array: its rows differ in length", "give numbers") from None
+    if masked(given):
+        raise _refused(f"the cotangent of `{name}` is a masked array", UNMASK)
     if y.dtype.kind != "f":
         raise _refused(f"the output `{name}` does not hold numbers, and so has no gradient", "leave it out")
     if dy.shape != y.shape:
@@ -134,6 +137,8 @@ class CrossEntropy:
         """True for the positions that count."""
         if logits.dtype.kind != "f" or not logits.ndim:
             raise _refused(f"the output `{name}` holds no logits")
+        if masked(self.targets):
+            raise _refused("the targets are a masked array", "give `targets.filled(-100)`, and `ignore=-100`")
         if targets.dtype.kind not in "iu":
             raise _refused(f"targets are whole numbers, and these are of type {targets.dtype}")
         if targets.shape != logits.shape[:-1]:

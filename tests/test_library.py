@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -221,3 +222,49 @@ def test_a_length_of_a_decoder_beyond_the_table_of_positions_is_refused(value: i
     program = bg.compile(SPECS / "models" / "gpt2.yaml", N=1, C=8, H=2, V=11, L=16)
     with pytest.raises(bg.InputError, match="BG109"):
         program.decoder(program.init(0), length=value)
+
+
+HIDDEN = np.ma.masked_array(np.ones((2, 3, 16)), mask=False)
+NO_PARAMETERS: dict[str, tuple[Any, str]] = {
+    "whole numbers": (
+        np.ones(16, int),
+        r"`norm1.gamma` is of type int64, and parameters are floats\n  help: if .*float64",
+    ),
+    "booleans": (np.ones(16, bool), "`norm1.gamma` is of type bool, and parameters are floats"),
+    "another dtype": (
+        np.ones(16, "float32"),
+        r"the parameters are of several types \(float32: norm1.gamma, float64: norm1.beta, .*astype\(.float64.\)",
+    ),
+    "a masked array": (np.ma.masked_array(np.ones(16)), r"`norm1.gamma` is a masked array(.|\n)*`array.filled\(0\)`"),
+    "text": (np.array(["a"] * 16), "`norm1.gamma` is no array of numbers"),
+}
+
+
+@pytest.mark.parametrize("name", NO_PARAMETERS)
+def test_parameters_are_floats_of_one_dtype(name: str) -> None:
+    array, message = NO_PARAMETERS[name]
+    program = bg.compile(SPECS / "pre_norm.yaml", C=16)
+    x, params = program.sample(0)
+    with pytest.raises(bg.InputError, match=re.compile(message, re.DOTALL)) as caught:
+        program(x, {**params, "norm1.gamma": array})
+    assert [one.code for one in caught.value.findings] == ["BG301"]
+
+
+def test_many_parameters_of_a_wrong_type_are_one_finding() -> None:
+    program = bg.compile(SPECS / "pre_norm.yaml", C=16)
+    x, params = program.sample(0)
+    with pytest.raises(bg.InputError, match=r"`norm1.gamma` is of type int64.* \(and 11 more\)") as caught:
+        program(x, {name: array.astype(int) for name, array in params.items()})
+    assert len(caught.value.findings) == 1
+
+
+def test_a_masked_array_is_refused_wherever_numbers_are_given() -> None:
+    program = bg.compile(SPECS / "pre_norm.yaml", C=16)
+    params = program.init(0)
+    y, back = program.vjp(HIDDEN.filled(0), params)
+    with pytest.raises(bg.InputError, match=r"the input `x` is a masked array(.|\n)*`array.filled\(0\)`"):
+        program(HIDDEN, params)
+    with pytest.raises(bg.InputError, match="the cotangent of `x` is a masked array"):
+        back(np.ma.masked_array(y))
+    with pytest.raises(bg.InputError, match=r"the targets are a masked array(.|\n)*`targets.filled\(-100\)`"):
+        bg.CrossEntropy(np.ma.masked_array([[1]]))({"y": np.ones((1, 1, 3))})
