@@ -56,8 +56,9 @@ def labels(dot: str) -> list[Frame]:
     """The frames of the texts beside wires."""
     found = []
     for x, y, text in re.findall(r'-> n\d+ \[.* lp="([-\d.]+),([-\d.]+)", label=<(.*)>\];$', dot, re.M):
-        lines = [re.sub(r"&#\d+;", "x", line) for line in text.split('<BR ALIGN="LEFT"/>')]
-        wide, high = max(measure.width(line, 9.5) for line in lines), 11 * len(lines)
+        plain = re.sub(r"&#\d+;", "x", text)
+        lines = re.findall("<TD[^>]*>([^<]*)", plain) or [plain]
+        wide, high = max(measure.width(line, 9.5) for line in lines), 12 * len(lines)
         found.append((float(x) - wide / 2, float(y) - high / 2, float(x) + wide / 2, float(y) + high / 2))
     return found
 

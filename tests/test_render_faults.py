@@ -71,9 +71,10 @@ def statement(dot: str, word: str) -> list[str]:
     return [line.strip() for line in dot.splitlines() if word in line]
 
 
-def wires(dot: str) -> list[tuple[str, str]]:
-    found = re.findall(r"^\s*n\d+ -> n\d+ \[.*label=<(found.*?)>\];$", dot, re.MULTILINE)
-    return [tuple(re.sub(r"&#\d+;", "", text).split('<BR ALIGN="LEFT"/>')) for text in found]  # type: ignore[misc]
+def wires(dot: str) -> list[tuple[str, ...]]:
+    """The lines of the texts beside wires at fault."""
+    found = re.findall(r"^\s*n\d+ -> n\d+ \[.*label=<(<TABLE.*?>found.*?)>\];$", dot, re.MULTILINE)
+    return [tuple(re.findall(r"<TD[^>]*>(.*?)</TD>", re.sub(r"&#\d+;", "", text))) for text in found]
 
 
 def test_a_branch_that_does_not_fit_is_drawn_up_to_its_plus_and_on(run: Run) -> None:

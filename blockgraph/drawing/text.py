@@ -7,7 +7,7 @@ ellipsis with the number of missing characters says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from blockgraph.drawing import measure
@@ -26,6 +26,14 @@ def escape(text: str) -> str:
     Runs of spaces are kept by no-break spaces, control characters are shown by their symbols (`␛`).
     """
     return "".join(_escaped(char) for char in text).replace("  ", " &#160;") or "&#160;"
+
+
+def rows(lines: Sequence[str]) -> str:
+    """Escaped lines one under the other: as a table if they are several, since line breaks stand too close."""
+    if len(lines) < 2:
+        return "".join(lines)
+    body = "".join(f'<TR><TD ALIGN="LEFT">{line}</TD></TR>' for line in lines)
+    return f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1">{body}</TABLE>'
 
 
 def visible(char: str) -> str:

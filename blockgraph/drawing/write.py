@@ -20,7 +20,7 @@ from blockgraph.drawing.lines import Lines
 from blockgraph.drawing.marking import CLASSES, box_style, wire_style
 from blockgraph.drawing.place import place
 from blockgraph.drawing.telling import names, tells
-from blockgraph.drawing.text import Label, escape
+from blockgraph.drawing.text import Label, escape, rows
 from blockgraph.drawing.themes import LIGHT, Theme
 from blockgraph.drawing.trail import trail
 from blockgraph.records import dataclass
@@ -266,7 +266,7 @@ class _Figure:
         """The texts beside a line and at its end."""
         found = ""
         if path in self.layout.tells:
-            told = '<BR ALIGN="LEFT"/>'.join(escape(line) for line in self.layout.tells[path].splitlines())
+            told = rows([escape(line) for line in self.layout.tells[path].splitlines()])
             found += f', lp="{self.at(self.lines.tell_spot(path))}", label=<{told}>'
         if path in self.layout.names:
             name = escape(self.layout.names[path])
