@@ -216,6 +216,11 @@ class Graph:
         return {value: node for node in self.nodes for value in node.outputs}
 
     @cached_property
+    def worked_out(self) -> dict[Any, Any]:
+        """What back ends have worked out of this graph alone, by question: they keep it here for the next who asks."""
+        return {}
+
+    @cached_property
     def by_class(self) -> dict[type[Op | Repeat], list[Node]]:
         """The nodes of each class of ops, in order."""
         found: dict[type[Op | Repeat], list[Node]] = {}

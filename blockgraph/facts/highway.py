@@ -54,10 +54,6 @@ class _Step:
     before: int = 0
 
 
-Way = tuple[int, int, int]
-Memo = dict[Way, "list[_Step] | None"]
-
-
 def highway(graph: Graph) -> Highway | None:
     """The highway of a graph; of a model with stacks, from where its first stack begins to where its last one ends.
 
@@ -65,11 +61,10 @@ def highway(graph: Graph) -> Highway | None:
     """
     if not graph.outputs:
         return None
-    starts = {port.value for port in graph.inputs}
+    starts = frozenset(port.value for port in graph.inputs)
     named = [port for port in graph.outputs if graph.inputs and port.name == graph.inputs[0].name]
     end = (named or list(graph.outputs))[0].value
-    memo: Memo = {}
-    steps = _search(graph, {graph.inputs[0].value} if named else starts, memo)
+    steps = _search(graph, frozenset({graph.inputs[0].value}) if named else starts)
     path = _path(steps, end)
     if path is None:
         return None
@@ -78,24 +73,28 @@ def highway(graph: Graph) -> Highway | None:
         path = path[stacks[0] : stacks[-1] + 1]
     elif any(graph.types[value].dtype == "int" for value in starts):
         path = path[1:]  # the look-up that makes the stream
-    return _told(graph, path, memo)
+    return _told(graph, path)
 
 
-def _search(graph: Graph, starts: set[int], memo: Memo) -> dict[int, _Step | None]:
-    """The cheapest last step to every value that can be reached from the starts."""
+def _search(graph: Graph, starts: frozenset[int]) -> dict[int, _Step | None]:
+    """The cheapest last step to every value that can be reached from the starts; searched once for each graph."""
+    known: dict[int, _Step | None] | None = graph.worked_out.get((_Step, starts))
+    if known is not None:
+        return known
     best: dict[int, _Step | None] = dict.fromkeys(starts)
     costs = dict.fromkeys(best, 0)
     for node in graph.nodes:
-        for value, step in _steps(node, costs, memo) if node.inputs else ():
+        for value, step in _steps(node, costs) if node.inputs else ():
             if value not in costs or step.cost < costs[value]:
                 best[value], costs[value] = step, step.cost
+    graph.worked_out[_Step, starts] = best
     return best
 
 
-def _steps(node: Node, costs: Mapping[int, int], memo: Memo) -> Iterable[tuple[int, _Step]]:
+def _steps(node: Node, costs: Mapping[int, int]) -> Iterable[tuple[int, _Step]]:
     """The steps to what a node puts out: of an op only the cheapest, from the first operand that has it."""
     if isinstance(node.op, Repeat):
-        return list(_through_stack(node, node.op, costs, memo))
+        return list(_through_stack(node, node.op, costs))
     ways = [
         (costs[value], value) for index, value in enumerate(node.inputs) if value in costs and _carries(node.op, index)
     ]
@@ -111,13 +110,13 @@ def _carries(op: Op, operand: int) -> bool:
     return (op.role != "norm" or operand == 0) and operand not in op.shape_only
 
 
-def _through_stack(node: Node, stack: Repeat, costs: Mapping[int, int], memo: Memo) -> Iterator[tuple[int, _Step]]:
+def _through_stack(node: Node, stack: Repeat, costs: Mapping[int, int]) -> Iterator[tuple[int, _Step]]:
     """A stream that is carried stays the same one from layer to layer; another input joins it in some layer."""
     for output, carried in enumerate(stack.carried):
         for entry, value in enumerate(node.inputs):
             if value not in costs or (entry in stack.carried and entry != carried):
                 continue
-            inner = [_body_cost(_body_path(body, entry, output, memo)) for body in stack.bodies]
+            inner = [_body_cost(_body_path(body, entry, output)) for body in stack.bodies]
             known = [one for one in inner if one is not None]
             if not known or (entry == carried and len(known) < len(inner)):
                 continue
@@ -126,12 +125,9 @@ def _through_stack(node: Node, stack: Repeat, costs: Mapping[int, int], memo: Me
             yield node.outputs[output], _Step(node, cost, (entry, output), value)
 
 
-def _body_path(body: Graph, entry: int, output: int, memo: Memo) -> list[_Step] | None:
+def _body_path(body: Graph, entry: int, output: int) -> list[_Step] | None:
     """The path through one layer."""
-    key = (id(body), entry, output)
-    if key not in memo:
-        memo[key] = _path(_search(body, {body.inputs[entry].value}, memo), body.outputs[output].value)
-    return memo[key]
+    return _path(_search(body, frozenset({body.inputs[entry].value})), body.outputs[output].value)
 
 
 def _body_cost(path: list[_Step] | None) -> int | None:
@@ -150,12 +146,12 @@ def _path(steps: Mapping[int, _Step | None], end: int) -> list[_Step] | None:
     return found[::-1]
 
 
-def _told(graph: Graph, path: list[_Step], memo: Memo, prefix: str = "", stack: str = "") -> Highway:
+def _told(graph: Graph, path: list[_Step], prefix: str = "", stack: str = "") -> Highway:
     stops: list[Stop] = []
     adds = 0
     for step in path:
         if step.inner is not None:
-            inner = [_of_body(step, body, memo, prefix) for body in step.node.op.bodies]  # type: ignore[union-attr]
+            inner = [_of_body(step, body, prefix) for body in step.node.op.bodies]  # type: ignore[union-attr]
             stops += [stop for one in inner for stop in one.stops]
             adds += max(one.adds for one in inner)
         elif _role(step.node) == "add":
@@ -165,14 +161,14 @@ def _told(graph: Graph, path: list[_Step], memo: Memo, prefix: str = "", stack: 
     return Highway(tuple(stops), adds)
 
 
-def _of_body(step: _Step, body: Graph, memo: Memo, prefix: str) -> Highway:
+def _of_body(step: _Step, body: Graph, prefix: str) -> Highway:
     """The path through one layer of a stack."""
     assert isinstance(step.node.op, Repeat)
     assert step.inner is not None
     entry, output = step.inner
-    path = _body_path(body, entry, output, memo)
+    path = _body_path(body, entry, output)
     name = step.node.scope or step.node.op.path
-    return _told(body, path or [], memo, f"{prefix}{name}.*.", name)
+    return _told(body, path or [], f"{prefix}{name}.*.", name)
 
 
 def _is_bias(graph: Graph, node: Node) -> bool:

@@ -96,10 +96,9 @@ class _Body:
         inputs = {port.value for port in graph.inputs}
         known: dict[int, float] = {}
         moving = []
-        for node in graph.nodes:
+        for node, counted in _needed(graph):
             if node.outputs[0] in inputs:
                 continue
-            counted = [node.inputs[index] for index in _counted(node.op, len(node.inputs))]
             if _has_layer(node.op) or any(value not in known for value in counted):
                 moving.append(node)
                 continue
@@ -114,6 +113,18 @@ class _Body:
             level = _level(self.graph, node, [found.get(value, 1.0) for value in node.inputs], sizes)
             found.update(dict.fromkeys(node.outputs, level))
         return [found[port.value] for port in self.graph.outputs]
+
+
+def _needed(graph: Graph) -> list[tuple[Node, list[int]]]:
+    """The nodes on which the levels of the outputs depend, in order, each with its values that count."""
+    needed = {port.value for port in graph.outputs}
+    found = []
+    for node in reversed(graph.nodes):
+        if not needed.isdisjoint(node.outputs):
+            counted = [node.inputs[index] for index in _counted(node.op, len(node.inputs))]
+            needed.update(counted)
+            found.append((node, counted))
+    return found[::-1]
 
 
 def _counted(op: Op | Repeat, operands: int) -> Sequence[int]:
