@@ -49,6 +49,7 @@ def block(equations: str, params: str = "", parts: str = "") -> str:
 
 
 PARTS = f"    norm: layer_norm\n    norm2: layer_norm\n    attention: {ATTENTION}\n    ff: {FEED}\n"
+MAP = "    map: linear\n"
 
 
 @pytest.mark.parametrize("path", FILES, ids=NAMES)
@@ -136,6 +137,21 @@ CASES: list[tuple[str, str, str]] = [
         "BG218",
         block("h = tanh(x); x = x + attention(norm(h)) + ff(x)", parts=PARTS),
         block("h = x + attention(norm(x)); x = h + ff(norm2(h))", parts=PARTS),
+    ),
+    (
+        "BG218",
+        block("h = x + map(x); y = h + attention(norm(h)) + ff(norm2(x))", parts=PARTS + MAP),
+        block("h = x + map(x); y = h + attention(norm(h)) + ff(norm2(h))", parts=PARTS + MAP),
+    ),
+    (
+        "BG218",
+        block("h = x + map(x); y = x + attention(norm(x)) + ff(norm2(h))", parts=PARTS + MAP),
+        block("h = x + attention(norm(x)); y = x + attention(norm(x)) + ff(norm2(h))", parts=PARTS),
+    ),
+    (
+        "BG218",
+        block("h = x + map(x); x = h + attention(norm(x)) + ff(norm2(h))", parts=PARTS + MAP),
+        block("u = attention(norm(x)); h = x + u; v = map(h); g = h + v; y = x + u + v + ff(g)", parts=PARTS + MAP),
     ),
 ]
 

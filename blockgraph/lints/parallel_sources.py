@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
+from itertools import combinations
 
 from blockgraph.errors import Finding
 from blockgraph.graph import Graph, Node
@@ -21,12 +22,13 @@ def lint(graph: Graph) -> Iterator[Finding]:
         if len(parts) < 2:
             continue
         sources = [(part, source) for part in parts if (source := _source(graph, part)) is not None]
-        if len({source for _, source in sources}) < 2:
+        apart = (pair for pair in combinations(sources, 2) if _is_apart(graph, node.scope, *pair))
+        pair = next(apart, None)
+        if pair is None:
             continue
-        (first, a), (second, b) = sources[0], next(one for one in sources if one[1] != sources[0][1])
-        if graph.types[a] != graph.types[b] or _follows(graph, a, b):
-            continue
-        message = f"`{first}` and `{second}` are added side by side, but read different values: {_told(graph, a, b)}"
+        (first, a), (second, b) = pair
+        message = f"`{_called(first)}` and `{_called(second)}` are added side by side, but read different values: "
+        message += _told(graph, a, b)
         help = "let both read the same value; or add the first to the stream before the second reads it"
         yield Finding(CODE, message, node.place, help, severity="warning")
 
@@ -83,22 +85,33 @@ def _source(graph: Graph, part: str) -> int | None:
     return value
 
 
-def _follows(graph: Graph, a: int, b: int) -> bool:
-    """Whether one of the two is the other with more added to it: then the sum is a sequence, written out."""
-    return _adds_to(graph, a, b) or _adds_to(graph, b, a)
+def _is_apart(graph: Graph, around: str, first: tuple[str, int], second: tuple[str, int]) -> bool:
+    """Whether two branches read different values, and not the one what the other has been added to.
+
+    In `x + a(x) + f(h)` with h = x + a(x) they follow each other; the sum is a sequence, written out.
+    """
+    (one, a), (other, b) = first, second
+    if a == b or graph.types[a] != graph.types[b]:
+        return False
+    return not (_adds(graph, around, one, a, to=b) or _adds(graph, around, other, b, to=a))
 
 
-def _adds_to(graph: Graph, value: int, start: int) -> bool:
-    waiting, seen = [value], set()
+def _adds(graph: Graph, around: str, part: str, source: int, to: int) -> bool:
+    """Whether a value is the source of a part with, among others, the part's result added."""
+    terms, waiting = set(), [to]
     while waiting:
-        one = waiting.pop()
-        if one == start:
-            return True
-        made = graph.producers[one]
-        if role(made) == "add" and one not in seen:
-            seen.add(one)
-            waiting.extend(made.inputs)
-    return False
+        value = waiting.pop()
+        if value not in terms:
+            terms.add(value)
+            made = graph.producers[value]
+            waiting.extend(made.inputs if role(made) == "add" else ())
+    added = {_called(found) for value in terms if (found := _sublayer(graph, value, around)) is not None}
+    return source in terms and _called(part) in added
+
+
+def _called(part: str) -> str:
+    """The part of a call: `attention#2` is its second."""
+    return part.partition("#")[0]
 
 
 def _told(graph: Graph, a: int, b: int) -> str:
