@@ -112,13 +112,13 @@ def copy(
 
     builder.types.extend(written.types)
     scopes = {name: key + name[key_at:] for name in (written.key, *written.scopes)}
-    for node, inputs in written.nodes:
+    for number, (node, inputs) in enumerate(written.nodes, len(builder.nodes)):
         op = node.op
         if type(op) is Param:
             op = Param(path_of(op.path), op.dims, op.init, op.amount, op.frozen, op.shared)
         outputs = tuple([value + delta for value in node.outputs])
         operands = tuple([own[value] for value in inputs])
-        builder.nodes.append(Node(len(builder.nodes), op, operands, outputs, scopes[node.scope], node.place, node.text))
+        builder.nodes.append(Node(number, op, operands, outputs, scopes[node.scope], node.place, node.text))
     for step, value in written.steps:
         name = key + step.name[key_at:]
         builder.steps.append(Step(name, own[value], step.text, step.op, step.depth + deeper, step.place))
