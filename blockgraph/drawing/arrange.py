@@ -6,19 +6,18 @@ there into the side of its box. Here this is decided; `place` finds the coordina
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import field
 from functools import reduce
-from itertools import pairwise
 from typing import Literal
 
-from blockgraph.drawing.diagram import FIGURE, Diagram, Wire
-from blockgraph.drawing.lanes import Item, Span, pack
+from blockgraph.drawing.branching import Branch, Branching
+from blockgraph.drawing.columns import share_lanes
+from blockgraph.drawing.diagram import Diagram, Wire
+from blockgraph.drawing.lanes import Lane
 from blockgraph.drawing.wiring import Rail, Wiring
 from blockgraph.records import dataclass
 
-Lane = tuple[int, int]
-"""Where a vertical line runs: its column (0 is the spine), and its place among the rails left of it (0, -1 ...)."""
 Ref = tuple[Literal["n", "p"], int]
 """A box or a point."""
 
@@ -75,16 +74,6 @@ class Sketch:
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
-    """What leaves the column of its source: a rail, another column's first box, side operands, or a level arrow."""
-
-    kind: Literal["rail", "fork", "lane", "level"]
-    targets: tuple[int, ...]
-    wire: Wire
-    rail: Rail | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Tap:
     """Where branches leave a column: the plate, where among the rows, and the plate in which they turn if another."""
 
@@ -107,19 +96,13 @@ class _Arranger:
     def __init__(self, sketch: Sketch) -> None:
         self.sketch, self.wiring = sketch, sketch.wiring
         self.boxes, self.diagram = sketch.wiring.boxes, sketch.wiring.diagram
-        self.column = {box: n for n, boxes in enumerate(self.wiring.columns) for box in boxes}
-        self.next = {low: high for boxes in self.wiring.columns for low, high in pairwise(boxes)}
-        self.first = first_boxes(self.diagram, self.wiring)
-        self.branches: dict[int, list[Branch]] = {box: [] for box in self.wiring.live}
-        self.upward: dict[int, list[tuple[int, Wire]]] = {}
-        self.lane_of: dict[tuple[str, int], Lane] = {}
+        self.ways = Branching(self.wiring)
+        self.column, self.next, self.upward = self.ways.column, self.ways.next, self.ways.upward
+        self.branches, self.first = self.ways.branches, self.ways.first
+        self.lane_of = share_lanes(self.ways)
 
     def run(self) -> None:
-        """Find what leaves each column, give every line a lane, then draw box by box."""
-        for box in self.wiring.live:
-            self.enter(box)
-        self.branches = {source: _grouped(found) for source, found in self.branches.items()}
-        self.share_lanes()
+        """Put every box on its lane, then draw box by box."""
         for box, column in self.column.items():
             self.sketch.lanes[box] = self.lane_of["column", column]
         for rail in self.wiring.rails.values():
@@ -129,105 +112,9 @@ class _Arranger:
         for box in self.column:
             self.leave(box)
 
-    def enter(self, box: int) -> None:
-        """Note at its source each line that enters a box from elsewhere than below in its column."""
-        rail, main = self.wiring.rails.get(box), self.wiring.main(box)
-        if rail is not None:
-            self.branches[rail.source].append(Branch("rail", (box,), rail.wire, rail))
-        if box not in self.column:
-            return
-        if main is not None and self.next.get(main.box) != box:
-            self.branches[main.box].append(Branch("fork", (box,), main))
-        for wire in self.wiring.sides(box):
-            if wire.box not in self.next:
-                self.upward.setdefault(wire.box, []).append((box, wire))
-            else:
-                self.branches[wire.box].append(Branch(self.side_kind(box, wire), (box,), wire))
-
-    def side_kind(self, box: int, wire: Wire) -> Literal["lane", "level"]:
-        """A level arrow needs a box further right whose other operands are all ready at that height."""
-        others = [other.box for other in self.boxes[box].inputs if other != wire]
-        right = self.column[box] > self.column[wire.box] == 0
-        return "level" if right and others and max(others) < wire.box else "lane"
-
-    def share_lanes(self) -> None:
-        """Columns and lanes right of the spine, rails left of their column; what overlaps gets a lane of its own."""
-        items: list[Item] = []
-        for number, boxes in sorted(enumerate(self.wiring.columns), key=lambda item: item[1][0]):
-            if number:
-                items.append(self.column_item(number, boxes))
-        for source, found in self.branches.items():
-            for branch in found:
-                if branch.kind == "lane":
-                    plate = self.leaves_in(source, branch.targets)
-                    span = source, max(branch.targets)
-                    items.append(Item(("lane", source), span, plate, self.beyond(branch.targets, plate)))
-        lanes = pack(items, self.diagram, self.boxes)
-        self.lane_of = {("column", 0): (0, 0)} | {key: (lane + 1, 0) for key, lane in lanes.items()}
-        self.share_rails()
-
-    def column_item(self, number: int, boxes: list[int]) -> Item:
-        """A column with the rails beside it, from where the first of them begins to where it ends."""
-        ends = [box for box, _ in self.upward.get(boxes[-1], ())]
-        forks = [box for branch in self.branches[boxes[-1]] for box in branch.targets]
-        low, high = self.column_span(boxes, [*ends, *(self.turn(boxes[-1], box) + 1 for box in forks)])
-        plates = [self.boxes[box].plate for box in (*boxes, *ends, *forks)]
-        for rail in self.wiring.rails.values():
-            if self.column[rail.target] == number:
-                low = min(low, rail.source)
-                plates.append(self.leaves_in(rail.source, (rail.target,)))
-        plate = reduce(self.diagram.common, plates)
-        return Item(("column", number), (low, high), plate, self.beyond(ends, plate), self.continued(boxes[0]))
-
-    def continued(self, first: int) -> tuple[str, int] | None:
-        """The column from whose end nothing leaves but the one that begins with this box."""
-        main = self.wiring.main(first)
-        if main is None or not self.is_door(main.box, first) or len(self.branches[main.box]) > 1:
-            return None
-        return "column", self.column[main.box]
-
-    def beyond(self, targets: Iterable[int], plate: int) -> tuple[str, int] | None:
-        """The column, not the spine, that a line joins from the right: in a plate, or where a rail is on its left."""
-        for target in targets:
-            number = self.column[target]
-            rails = [rail for rail in self.wiring.rails.values() if self.column[rail.target] == number]
-            if number and (plate != FIGURE or any(rail.source < target < rail.target for rail in rails)):
-                return "column", number
-        return None
-
-    def share_rails(self) -> None:
-        rails: dict[int, list[Item]] = {}
-        for rail in self.wiring.rails.values():
-            plate = self.leaves_in(rail.source, (rail.target,))
-            item = Item(("rail", rail.target), (rail.source, rail.target), plate)
-            rails.setdefault(self.column[rail.target], []).append(item)
-        for column, items in rails.items():
-            base = self.lane_of["column", column][0]
-            lanes = pack(items, self.diagram, self.boxes)
-            self.lane_of |= {key: (base, -1 - lane) for key, lane in lanes.items()}
-
-    def column_span(self, boxes: list[int], ends: list[int]) -> Span:
-        """From where a column leaves another to where it joins another; inputs are at the very bottom."""
-        main, first = self.wiring.main(boxes[0]), self.boxes[boxes[0]]
-        start = boxes[0] if main is None else self.turn(main.box, boxes[0])
-        return -1 if first.look == "input" else start, max([boxes[-1], *ends])
-
-    def is_end(self, box: int) -> bool:
-        """Whether a column ends with a box of which nothing but other columns begins."""
-        return box not in self.next and box not in self.upward
-
-    def is_door(self, source: int, target: int) -> bool:
-        """Whether a line from the end of a column goes into a plate: it turns there, below its target."""
-        return self.is_end(source) and self.boxes[target].plate not in self.diagram.around(self.boxes[source].plate)
-
-    def turn(self, source: int, target: int) -> int:
-        """After which box the line from a column to another one turns."""
-        entered = self.is_door(source, target)
-        return max(self.first[self.boxes[target].plate] - 1, source) if entered else source
-
     def leave(self, box: int) -> None:
         """Draw what goes up from a box: taps with their branches, then the next box or the way to side operands."""
-        up, alone, taps = self.next.get(box), self.is_end(box), self.taps(box)
+        up, alone, taps = self.next.get(box), self.ways.is_end(box), self.taps(box)
         trunk: list[Ref] = [("n", box)]
         for number, tap in enumerate(taps, start=1):
             turns = alone and number == len(taps) and self.is_one_sided(box, tap)
@@ -252,29 +139,17 @@ class _Arranger:
         sides = {self.lane_of["column", self.column[target]] > self.sketch.lanes[box] for target in forks}
         return len(forks) == len(tap.branches) and len(sides) == 1
 
-    def leaves_in(self, box: int, targets: Sequence[int]) -> int:
-        """The plate in which a branch leaves a column: the innermost that a target shares with what is ahead."""
-        place = self.boxes[box].plate
-        ahead = self.entered(self.next[box], place) if box in self.next else place
-        inner = [self.diagram.common(ahead, self.entered(target, place)) for target in targets]
-        passed = [] if self.is_end(box) else [self.diagram.common(place, ahead)]
-        return max([*passed, *inner], key=self.diagram.depth)
-
-    def entered(self, box: int, place: int) -> int:
-        """The plate up to which a line from a place goes to a box: a port stands in the border of its plate."""
-        plate = self.boxes[box].plate
-        door = self.boxes[box].look == "port" and plate not in self.diagram.around(place)
-        return (self.diagram.plates[plate].parent or FIGURE) if door else plate
-
     def taps(self, box: int) -> list[Tap]:
         """The branches of a box by where they leave: from the lowest place, mostly the outermost plate, on."""
         found: dict[tuple[int, float, int | None], list[Branch]] = {}
         levels, around = [], self.diagram.around(self.boxes[box].plate)
         for branch in self.branches[box]:
-            plate = self.leaves_in(box, branch.targets)
-            after, turning = (self.inside(plate) if plate not in around else box), None
-            if branch.kind == "fork" and self.is_door(box, branch.targets[0]):  # below what forks inside that plate
-                after = max(self.inside(self.boxes[branch.targets[0]].plate) - 0.0005, box)
+            plate = self.ways.leaves_in(box, branch.targets)
+            after, turning = (self.ways.inside(plate) if plate not in around else box), None
+            if branch.kind == "fork" and self.ways.is_door(
+                box, branch.targets[0]
+            ):  # below what forks inside that plate
+                after = max(self.ways.inside(self.boxes[branch.targets[0]].plate) - 0.0005, box)
                 turning = self.turning(box, branch.targets[0], plate)
             if branch.kind == "level":
                 levels.append(Tap(plate, after, (branch,)))
@@ -285,14 +160,10 @@ class _Arranger:
             [*made, *levels], key=lambda tap: (tap.turning is not None, self.diagram.depth(tap.plate), tap.key)
         )
 
-    def inside(self, plate: int) -> float:
-        """The key of a row below the first box of a plate: that of an inner plate is above that of an outer one."""
-        return self.first[plate] - 0.5 + self.diagram.depth(plate) / 1000
-
     def turning(self, source: int, target: int, plate: int) -> int:
         """The plate in which a line from the end of a column turns: that of its target, if it comes from the right."""
         right = self.sketch.lanes[source] > self.lane_of["column", self.column[target]]
-        return self.entered(target, self.boxes[source].plate) if right else plate
+        return self.ways.entered(target, self.boxes[source].plate) if right else plate
 
     def entries(self, tap: Tap) -> dict[tuple[int, ...], list[Branch]]:
         """Branches that go into one plate do so on one line: by that which does, the others that leave it inside."""
@@ -310,7 +181,7 @@ class _Arranger:
             return ()
         plate = reduce(self.diagram.common, [self.boxes[one.targets[0]].plate for one in (first, *others)])
         tap = self.point(plate, self.sketch.lanes[first.targets[0]], tap=True)
-        self.sketch.rows[tap] = Row(self.inside(plate), [tap])
+        self.sketch.rows[tap] = Row(self.ways.inside(plate), [tap])
         for one in others:
             corner = self.corner(plate, self.sketch.lanes[one.targets[0]], tap)
             self.sketch.paths.append(Path(one.wire.box, one.targets[0], (tap, corner, ("n", one.targets[0])), one.wire))
@@ -367,22 +238,3 @@ class _Arranger:
     def point(self, plate: int, lane: Lane, *, tap: bool = False) -> Ref:
         self.sketch.points.append(Point(tap, plate, lane))
         return ("p", len(self.sketch.points) - 1)
-
-
-def first_boxes(diagram: Diagram, wiring: Wiring) -> dict[int, int]:
-    """The first box in each plate."""
-    found: dict[int, int] = {}
-    for box in reversed(wiring.live):
-        found |= dict.fromkeys(diagram.around(wiring.boxes[box].plate), box)
-    return found
-
-
-def _grouped(branches: Iterable[Branch]) -> list[Branch]:
-    """All side operands of one source share a lane."""
-    rest: list[Branch] = []
-    lanes: list[Branch] = []
-    for branch in branches:
-        (lanes if branch.kind == "lane" else rest).append(branch)
-    if lanes:
-        rest.append(Branch("lane", tuple(target for branch in lanes for target in branch.targets), lanes[0].wire))
-    return rest

@@ -10,6 +10,8 @@ from blockgraph.records import dataclass
 Span = tuple[int, int]
 """A stretch of the diagram, from box to box."""
 Key = tuple[str, int]
+Lane = tuple[int, int]
+"""Where a vertical line runs: its column (0 is the spine), and its place among the rails left of it (0, -1 ...)."""
 
 
 @dataclass(frozen=True, slots=True)

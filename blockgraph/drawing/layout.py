@@ -8,9 +8,10 @@ from dataclasses import field, replace
 from itertools import pairwise
 from typing import Final
 
-from blockgraph.drawing.arrange import Lane, Path, Ref, Sketch
+from blockgraph.drawing.arrange import Path, Ref, Sketch
 from blockgraph.drawing.axes import Axes, Frame, Spot
 from blockgraph.drawing.diagram import FIGURE, Box, Plate
+from blockgraph.drawing.lanes import Lane
 from blockgraph.drawing.measure import width as text_width
 from blockgraph.drawing.text import Label, label
 from blockgraph.records import dataclass

@@ -7,12 +7,15 @@ encoder, the gap is below it and not in it.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from functools import cached_property
 from itertools import pairwise
 from typing import Final
 
-from blockgraph.drawing.arrange import Lane, Ref, Row, Sketch
+from blockgraph.drawing.arrange import Path, Ref, Row, Sketch
 from blockgraph.drawing.closing import Bound, brought_near, closed_up
 from blockgraph.drawing.diagram import FIGURE
+from blockgraph.drawing.lanes import Lane
 from blockgraph.drawing.layout import MARGIN, Layout, back, enters_aside, extents, tell_at, tells_at_start
 from blockgraph.drawing.lines import spread
 from blockgraph.drawing.tracks import lanes
@@ -204,30 +207,40 @@ class Tower:
         wiring = self.sketch.wiring
         starts = [column[0] for column in begun if wiring.boxes[column[0]].look == "input"]
         chains = [list(rail.chain) for rail in wiring.rails.values() if rail.chain]
+        lines = {path.end: path for path in self.sketch.paths if not enters_aside(self.sketch, path)}
         found = []
-        for branch in [column for column in wiring.columns if column not in begun] + chains:
+        first = {column[0] for column in begun}
+        for branch in [column for column in wiring.columns if column[0] not in first] + chains:
             own = [start for start in starts if wiring.depends(branch[-1], start)]
-            fork, *taps = self.entry(branch[0])
+            fork, *taps = self.entry(lines.get(branch[0]))
             if len(own) == 1 and fork >= 0:
                 found.append((fork, [*taps, *self.things(branch)]))
         return sorted(found, key=lambda item: self.at[item[0]])
 
-    def entry(self, box: int) -> list[int]:
+    def entry(self, line: Path | None) -> list[int]:
         """The row in which the line to a box turns onto its lane, and the taps after that; -1 if it does not turn."""
-        paths = (path for path in self.sketch.paths if path.end == box and not enters_aside(self.sketch, path))
-        refs = next((path.refs[:-1] for path in paths), ())
-        refs = tuple(ref for ref in refs if ref[0] == "p" and self.sketch.lane(ref) == self.sketch.lanes[box])
-        return [self.number(ref) for ref in refs] or [-1]
+        refs = () if line is None else line.refs[:-1]
+        points = [ref for ref in refs if ref[0] == "p"]
+        turned = [ref for ref in points if line and self.sketch.lane(ref) == self.sketch.lanes[line.end]]
+        return [self.number(ref) for ref in turned] or [-1]
 
     def number(self, ref: Ref) -> int:
         """The number of the row of a box or a point."""
         return self.row[id(self.sketch.rows[ref])]
 
+    @cached_property
+    def taps(self) -> dict[Lane, list[int]]:
+        """The taps on each lane, from the lowest on."""
+        found: dict[Lane, list[int]] = {}
+        for number, point in enumerate(self.sketch.points):
+            if point.tap:
+                found.setdefault(point.lane, []).append(self.number(("p", number)))
+        return {lane: sorted(rows, key=self.at.__getitem__) for lane, rows in found.items()}
+
     def things(self, column: list[int]) -> list[int]:
-        """The boxes and the taps of a column, from the lowest on."""
-        lane = self.sketch.lanes[column[0]]
-        rows = [self.row[id(self.sketch.rows["n", box])] for box in column]
-        taps = [("p", number) for number, point in enumerate(self.sketch.points) if point.tap and point.lane == lane]
-        rows += [self.row[id(self.sketch.rows[ref])] for ref in taps]  # type: ignore[index]
-        low, high = self.at[rows[0]], self.at[rows[len(column) - 1]]
-        return sorted({row for row in rows if low <= self.at[row] <= high}, key=self.at.__getitem__)
+        """The boxes and the taps of a column, from the lowest on; nothing has been raised yet."""
+        rows = [self.number(("n", box)) for box in column]
+        taps = self.taps.get(self.sketch.lanes[column[0]], [])
+        low = bisect_left(taps, self.at[rows[0]], key=self.at.__getitem__)
+        high = bisect_right(taps, self.at[rows[-1]], key=self.at.__getitem__)
+        return sorted({*rows, *taps[low:high]}, key=self.at.__getitem__)

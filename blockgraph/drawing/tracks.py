@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from blockgraph.drawing.arrange import Lane, Sketch
+from blockgraph.drawing.arrange import Sketch
+from blockgraph.drawing.lanes import Lane
 from blockgraph.drawing.layout import MARGIN, NAME, WIDE, Layout, back, enters_aside, extents, from_before, tell_at
 
 BESIDE: Final = 20.0  # between tracks
