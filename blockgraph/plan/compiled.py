@@ -80,6 +80,11 @@ class Plan:
     calls: int = 0
     stages: list[Stage] = field(default_factory=list)
     constants: dict[Hashable, Any] = field(default_factory=dict)
+    fresh: tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Note the values for which arrays are made at every run."""
+        self.fresh = tuple(owner for owner, level in self.layout.levels.items() if level == "fresh")
 
     @property
     def bytes(self) -> int:

@@ -42,7 +42,7 @@ class Ready:
         """
         space = self.space()
         with np.errstate(all="ignore"):  # what is not finite shows in the numbers
-            found = space.run(inputs, params, own)
+            found = space.begin(inputs, params, own)
         self.give_back(space)
         return found
 

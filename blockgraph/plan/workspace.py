@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import field
 from operator import is_
 from sys import getrefcount
@@ -15,6 +15,7 @@ from blockgraph.plan.kernel import Call, Emit
 from blockgraph.plan.memory import Arena
 from blockgraph.plan.segments import Segment
 from blockgraph.plan.team import run_together
+from blockgraph.plan.written import Stretches, Written, joined, stretches, written
 from blockgraph.records import dataclass
 
 _ALONE = [object()]
@@ -61,6 +62,11 @@ class Arrays:
         store[value] = array
         return array
 
+    def make(self, owners: Iterable[int]) -> None:
+        """Get arrays for the caller, before there is more than one thread."""
+        for owner in owners:
+            self.array(owner)
+
     def _fresh(self, owner: int) -> Any:
         """An array for the caller: one that was made before and that nobody has any more, or else a new one.
 
@@ -88,27 +94,26 @@ class Workspace:
         self.constants: dict[Hashable, Any] = plan.constants
         self.arrays = Arrays(plan, self.arena)
         self._params: Sequence[Any] | None = None
-        self._calls: dict[tuple[int, int, int], list[Call]] = {}
-        self._one: dict[int, list[Call]] = {}
-
-    def run(self, inputs: Mapping[str, Any], params: Sequence[Any], own: bool = True) -> dict[int, Any]:
-        """The kept values, which share no memory with the arena, nor with what is given if they shall be `own`.
-
-        Arrays are as the plan expects them.
-        """
-        try:
-            return self.begin(inputs, params, own)
-        finally:
-            self.end()
+        self._calls: dict[tuple[int, int, int], Written] = {}
+        self._one: dict[int, Written] = {}
+        self._open: list[Written] = []
+        self._written: set[int] = set()
+        self._stretches: Stretches | None = None
 
     def begin(self, inputs: Mapping[str, Any], params: Sequence[Any], own: bool = True) -> dict[int, Any]:
-        """Run whatever does not need late inputs; the kept values that are there then."""
+        """Run whatever does not need late inputs; the kept values that are there then.
+
+        They share no memory with the arena, nor with what is given if they shall be `own`. Arrays are as the plan
+        expects them.
+        """
         if params is not self._params and (
             self._params is None or len(params) != len(self._params) or not all(map(is_, params, self._params))
         ):
             self._bind(params)
         plan = self.plan
         self._take(inputs, late=False)
+        if plan.fresh:
+            self.arrays.make(owner for owner in plan.fresh if owner not in plan.after)
         self._execute(0, plan.pause)
         return {value: self._result(value, kind, inputs, own) for value, kind in plan.early}
 
@@ -118,12 +123,15 @@ class Workspace:
         for value in [value for value in passing if plan.aliases.root(value) in plan.after]:
             del passing[value]
         self._take(late, late=True)
+        self.arrays.make(owner for owner in plan.fresh if owner not in passing)
         self._execute(plan.pause, len(plan.work[0]))
         return {value: self._result(value, kind, late, True) for value, kind in plan.late}
 
     def end(self) -> None:
         """Let go of the arrays of the caller and of those made for him."""
         self.arrays.passing.clear()
+        for kept in self._open:
+            kept.empty()
 
     def _take(self, given: Mapping[str, Any], late: bool) -> None:
         plan, arrays = self.plan, self.arrays
@@ -139,12 +147,20 @@ class Workspace:
         self._params = params
         self._calls.clear()
         self._one.clear()
+        self._open.clear()
+        self._written.clear()
         fixed = self.arrays.fixed = dict(self.plan.steps.constants)
         fixed.update(zip(self.plan.steps.params, params, strict=True))
 
     def _execute(self, first: int, last: int) -> None:
         """Run the stages from `first` to before `last`."""
         plan = self.plan
+        if first not in self._written:
+            others = {*plan.steps.inputs, *plan.fresh}
+            passing = {value: array for value, array in self.arrays.passing.items() if value in others}
+            self._stretches = stretches(passing, self._params or ())
+            if self._stretches is not None:
+                self._written.add(first)
         if plan.limits:
             with limited(1 if len(plan.work) > 1 else plan.threads):
                 self._go(first, last)
@@ -153,25 +169,20 @@ class Workspace:
 
     def _go(self, first: int, last: int) -> None:
         if first in self._one:
-            for function, arguments in self._one[first]:
-                function(*arguments)
+            self._one[first].run(self.arrays.array)
         elif len(self.plan.work) == 1:
             self._alone(first, last)
         elif first < last:
             run_together([self._stages(number, first, last) for number in range(len(self.plan.work))])
 
     def _alone(self, first: int, last: int) -> None:
-        """The stages on this thread; if nothing changes between runs they are one list of calls."""
+        """The stages on this thread; if all can be kept they are one list of calls."""
         stages = self.plan.work[0]
         for at in range(first, last):
             self._make(0, at, stages[at])
-        if self.plan.keeps and not any(one.changing for segments in stages[first:last] for one in segments):
-            self._one[first] = [
-                call
-                for at in range(first, last)
-                for index in range(len(stages[at]))
-                for call in self._calls[0, at, index]
-            ]
+        keys = [(0, at, index) for at in range(first, last) for index in range(len(stages[at]))]
+        if all(key in self._calls for key in keys):
+            self._one[first] = joined(self._calls.pop(key) for key in keys)
 
     def _stages(self, thread: int, first: int, last: int) -> Sequence[Callable[[], None]]:
         def stage(at: int, segments: Sequence[Segment]) -> Callable[[], None]:
@@ -182,15 +193,23 @@ class Workspace:
     def _make(self, thread: int, at: int, segments: Sequence[Segment]) -> None:
         """Make the calls of one thread in one stage, written down before or now."""
         for index, segment in enumerate(segments):
-            calls = self._calls.get((thread, at, index))
-            if calls is None:
+            kept = self._calls.get((thread, at, index))
+            if kept is None:
                 emit = Emit(self.arena, self.plan.base(thread), self.plan.steps.dtype, self.constants)
                 segment.write(emit, self.arrays)
-                calls = emit.calls
-                if self.plan.keeps and not segment.changing:
-                    self._calls[thread, at, index] = calls
-            for function, arguments in calls:
-                function(*arguments)
+                self._keep((thread, at, index), emit.calls, segment.changing)
+                for function, arguments in emit.calls:
+                    function(*arguments)
+            else:
+                kept.run(self.arrays.array)
+
+    def _keep(self, key: tuple[int, int, int], calls: list[Call], changing: bool) -> None:
+        """Keep calls for the next run, if there are not too many and what changes in them can be exchanged."""
+        kept = written(calls, self._stretches) if changing else Written(calls)
+        if self.plan.keeps and kept is not None:
+            self._calls[key] = kept
+            if kept.holes:
+                self._open.append(kept)
 
     def _result(self, value: int, kind: Kind, inputs: Mapping[str, Any], own: bool) -> Any:
         if kind == "input":  # as it was given, and not the copy of a small one

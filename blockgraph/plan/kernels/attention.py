@@ -12,7 +12,7 @@ from blockgraph.lazy import np
 from blockgraph.op import real, whole
 from blockgraph.ops.attend import Attend
 from blockgraph.ops.visible import View, alibi_slopes
-from blockgraph.plan.kernel import Emit, Task, maximum, spread
+from blockgraph.plan.kernel import SMALL, Emit, Task, maximum, spread
 from blockgraph.plan.rows import Box, boxes
 
 SCORES = 1 << 18
@@ -73,8 +73,9 @@ def _write(op: Attend, view: View, box: Box, rows: slice, keys: slice, emit: Emi
     joined = _score(emit, op, q, k, scores)
     add_bias(emit, op, view, scores, more.get("score_bias"), (box, rows, keys), operands[0].shape[-3])
     _cap(emit, op, scores)
-    small = emit.room((1,), bool)
-    emit(_look, scores, small)
+    small = emit.room((1,), bool) if scores.size > SMALL and "sinks" not in more else None
+    if small is not None:
+        emit(_look, scores, small)
     masked = hide(emit, view, scores, more.get("keep"), (box, rows, keys)) or "score_bias" in more
     sinks = more["sinks"].reshape(-1, share)[box[-1]][..., None, None] if "sinks" in more else None
     top, sums = _exponentials(emit, scores, view.keys, sinks, masked, small)
@@ -170,7 +171,7 @@ def _hide_unseen(scores: Any, keep: Any) -> None:
 
 def _look(scores: Any, small: Any) -> None:
     """Whether all scores, also those that will be hidden, are so small that their exponentials need no shift."""
-    small[0] = np.max(scores, initial=0) < LARGE and np.min(scores, initial=0) > -LARGE
+    small[0] = np.maximum.reduce(scores, None) < LARGE and np.minimum.reduce(scores, None) > -LARGE
 
 
 def _exponentials(emit: Emit, scores: Any, most: int, sinks: Any, masked: bool, small: Any) -> tuple[Any, Any]:
@@ -182,11 +183,12 @@ def _exponentials(emit: Emit, scores: Any, most: int, sinks: Any, masked: bool, 
     if sinks is None:  # heads count only where each has a sink of its own
         scores = scores.reshape(-1, scores.shape[-1])
     sums, top = emit.room((*scores.shape[:-1], 1)), emit.room((*scores.shape[:-1], 1))
-    if sinks is None:
+    if small is not None:
         emit(_shift, scores, top, small, masked)
     else:
         emit(np.maximum.reduce, scores, -1, None, top, True)
-        emit(maximum, top, sinks, top)
+        if sinks is not None:
+            emit(maximum, top, sinks, top)
         if masked:
             emit(_raise, top)
         emit(np.subtract, scores, top, scores)
@@ -207,7 +209,7 @@ def _shift(scores: Any, top: Any, small: Any, masked: bool) -> None:
     if small[0]:
         top.fill(0)
         return
-    np.maximum.reduce(scores, -1, None, top, True)
+    np.maximum.reduce(scores, -1, out=top, keepdims=True)
     if masked:
         _raise(top)
     np.subtract(scores, top, scores)
