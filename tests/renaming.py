@@ -6,6 +6,7 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
+from blockgraph.equation import parse_equations
 from blockgraph.explain import main_text
 from blockgraph.source import parse
 
@@ -50,7 +51,8 @@ class _Renamer:
     def module(self, module: Data) -> Data:
         parts, params = module.get("parts", {}), module.get("params", {})
         equations = module.get("equations", [])
-        lines = equations if isinstance(equations, list) else equations.strip().splitlines()
+        text = "\n".join(equations) if isinstance(equations, list) else equations
+        lines = [" ".join(one.text.split()) for one in parse_equations(text).equations]
         rename = _Equations(self, parts, params, module, lines)
         new: Data = {"inputs": {_name(name): self.value(one) for name, one in _inputs(module).items()}}
         new["outputs"] = [_name(name) for name in module["outputs"]] if "outputs" in module else None

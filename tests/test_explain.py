@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -123,12 +124,17 @@ def test_the_expansion_loads_to_the_same_graph_and_explains_itself(text: Path | 
     assert (spec.name, spec.source, spec.checkpoint) == (again.name, again.source, again.checkpoint)
 
 
+UNBREAKABLE = re.compile(r' *[\w.*-]+: (\S+|".*"|source: .*)|source: .*|    .*".*')
+"""A name and its value, text in quotes, and the free text of a source."""
+
+
 @pytest.mark.parametrize("text", [*SPECS, *SAMPLES.values()], ids=[*(path.stem for path in SPECS), *SAMPLES])
 def test_the_expansion_has_no_short_form_left_and_no_line_too_long(text: Path | str) -> None:
     written = expansion(load(text))
     keys = {line.strip().partition(":")[0] for line in written.splitlines()}
     assert not keys & {"sublayers", "placement", "norm"}
-    assert [line for line in written.splitlines() if len(line) > 120] == []
+    long = [line for line in written.splitlines() if len(line) > 80]
+    assert [line for line in long if not UNBREAKABLE.fullmatch(line)] == []
 
 
 def test_the_whole_text_of_a_pre_norm_block() -> None:
@@ -155,18 +161,18 @@ block:
       # defaults: eps: 1e-5, bias: true, affine: true
       # parameters: gamma (C,) ones, beta (C,) zeros
     attention: {kind: attention, heads: H}
-      # defaults: kv_heads: H, head_dim: C/H, value_dim: C/H, out: C, scale: (C/H)**-0.5,
-      #   softcap: none, sinks: false, bias: false, qk_norm: none, mask: full, window: none,
-      #   rotary: none, alibi: false
-      # parameters: Wq (C, C) normal(0.02), Wk (C, C) normal(0.02), Wv (C, C) normal(0.02),
-      #   Wo (C, C) normal(0.02)
+      # defaults: kv_heads: H, head_dim: C/H, value_dim: C/H, out: C,
+      #   scale: (C/H)**-0.5, softcap: none, sinks: false, bias: false,
+      #   qk_norm: none, mask: full, window: none, rotary: none, alibi: false
+      # parameters: Wq (C, C) normal(0.02), Wk (C, C) normal(0.02),
+      #   Wv (C, C) normal(0.02), Wo (C, C) normal(0.02)
     norm2: {kind: layer_norm}
       # defaults: eps: 1e-5, bias: true, affine: true
       # parameters: gamma (C,) ones, beta (C,) zeros
     feed_forward: {kind: feed_forward, hidden: 4*C, activation: silu}
       # defaults: out: C, bias: true
-      # parameters: W1 (C, 4*C) normal(0.02), b1 (4*C,) zeros, W2 (4*C, C) normal(0.02),
-      #   b2 (C,) zeros
+      # parameters: W1 (C, 4*C) normal(0.02), b1 (4*C,) zeros,
+      #   W2 (4*C, C) normal(0.02), b2 (C,) zeros
   equations: |
     x = x + attention(norm1(x))     # (B, T, C)
     x = x + feed_forward(norm2(x))  # (B, T, C)

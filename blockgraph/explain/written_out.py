@@ -19,11 +19,11 @@ from blockgraph.source.write import to_yaml
 from blockgraph.spec import MAIN_BLOCK, MAIN_MODEL, Spec
 from blockgraph.syntax import unparse
 
-WIDTH = 100
-COMMENT_COLUMN = 56
+WIDTH = 80  # what every terminal has, so that the text is the same everywhere
+COMMENT_COLUMN = 48
 HEAD = (
     "The spec written out. A comment under a part tells the defaults in force and the parameters in the order they are"
-    " drawn; one behind an equation the shape of its result. `share: false` holds wherever nothing is said."
+    " drawn; one behind or below an equation the shape of its result. `share: false` holds wherever nothing is said."
 )
 UNBROKEN = "\xa0"
 QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
@@ -34,7 +34,7 @@ def expansion(spec: Spec, proofs: Proofs | None = None) -> str:
     """The text of a spec that has no errors, written out in full, with what is proved of it as comments."""
     opened = open_spec(spec)
     data = _head(spec)
-    lines = [*_comment(HEAD, 0), *(to_yaml(data).splitlines() if data else ()), *_conditions(opened)]
+    lines = [*_comment(HEAD, 0), *(to_yaml(data, WIDTH).splitlines() if data else ()), *_conditions(opened)]
     lines += _proved(proofs) if proofs is not None else ()
     blocks = {name: one for name, one in opened.modules.items() if name != MAIN_MODEL}
     if list(opened.modules) == [MAIN_BLOCK]:
@@ -46,7 +46,7 @@ def expansion(spec: Spec, proofs: Proofs | None = None) -> str:
     if MAIN_MODEL in opened.modules:
         lines += ["model:", *_module(spec, opened.modules[MAIN_MODEL], 2)]
     if spec.checkpoint:
-        lines += to_yaml({"checkpoint": spec.checkpoint}).splitlines()
+        lines += to_yaml({"checkpoint": spec.checkpoint}, WIDTH).splitlines()
     return "\n".join(lines) + "\n"
 
 
@@ -104,7 +104,7 @@ def _module(spec: Spec, opened: Opened, indent: int) -> Iterator[str]:
 
 def _fragment(data: dict[str, Any], indent: int) -> Iterator[str]:
     """Plain data as YAML, moved to the right."""
-    for line in to_yaml(data).splitlines():
+    for line in to_yaml(data, WIDTH - indent).splitlines():
         yield " " * indent + line if line else line
 
 
@@ -171,7 +171,10 @@ def _equations(opened: Opened, indent: int) -> Iterator[str]:
     for text, shapes in zip(texts, opened.shapes(), strict=True):
         *first, last = wrapped(text, WIDTH - indent)
         yield from (" " * indent + line for line in first)
-        yield " " * indent + (f"{last.ljust(longest)}  # {shapes}" if shapes else last)
+        beside = indent + max(len(last), longest) + len(f"  # {shapes}") <= WIDTH
+        yield " " * indent + (f"{last.ljust(longest)}  # {shapes}" if shapes and beside else last)
+        if shapes and not beside:
+            yield from _comment(shapes.replace(" ", UNBROKEN).replace(f",{UNBROKEN}(", ", ("), indent + 4)
 
 
 def _texts(module: Module) -> Iterator[str]:
