@@ -21,7 +21,7 @@ def closed_up(
     bounds: Sequence[Sequence[Bound]],
     rows: Set[int],
     columns: Sequence[Sequence[int]],
-    starts: Set[int],
+    starts: frozenset[int],
     hanging: Sequence[tuple[int, Sequence[int]]] = (),
 ) -> list[float]:
     """Where things stand when the columns have risen as far as what is above lets them.
@@ -34,12 +34,12 @@ def closed_up(
         thing for _, things in hanging for thing in things
     }
     limits = _limits(at, bounds, rows, raised)
-    wanted = list(at)
+    wanted, awaited = list(at), _awaited(at, bounds, starts)
     for column in columns:
         rise, above = math.inf, column[-1]
         for thing in reversed(column[1:]):
             slack = limits[thing] - at[thing]
-            if slack < rise or _waits_for_others(above, at, bounds, starts - {column[0]}):
+            if slack < rise or awaited[above] - {column[0]}:
                 rise = slack
             wanted[thing] = max(wanted[thing], at[thing] + rise)
             above = thing
@@ -73,12 +73,10 @@ def _limits(at: Sequence[float], bounds: Sequence[Sequence[Bound]], rows: Set[in
     return found
 
 
-def _waits_for_others(thing: int, at: Sequence[float], bounds: Sequence[Sequence[Bound]], starts: Set[int]) -> bool:
-    """Whether a thing stands so high because of a column that begins elsewhere."""
-    seen, waiting = set[int](), [thing]
-    while waiting:
-        one = waiting.pop()
-        tight = [below for below, gap in bounds[one] if at[below] + gap > at[one] - 0.01]
-        waiting += [below for below in tight if below not in seen]
-        seen |= set(tight)
-    return bool(seen & starts)
+def _awaited(at: Sequence[float], bounds: Sequence[Sequence[Bound]], starts: frozenset[int]) -> list[frozenset[int]]:
+    """The starts because of which each thing stands so high and no lower; what is below a thing comes before it."""
+    found: list[frozenset[int]] = []
+    for thing, below in enumerate(bounds):
+        tight = [other for other, gap in below if at[other] + gap > at[thing] - 0.01]
+        found.append(frozenset(starts.intersection(tight)).union(*(found[other] for other in tight)))
+    return found

@@ -192,7 +192,7 @@ class Tower:
     def close_up(self, rows: list[Row]) -> None:
         """Raise the columns that begin with an input, or with nothing, to where what they wait for lets them be."""
         wiring, boxes = self.sketch.wiring, self.sketch.wiring.boxes
-        inputs = {self.row[id(row)] for row in rows if self.looks(row, "input")}
+        inputs = frozenset(self.row[id(row)] for row in rows if self.looks(row, "input"))
         begun = [column for column in wiring.columns if not boxes[column[0]].inputs]
         columns = [[*([] if boxes[column[0]].look == "input" else [GROUND]), *self.things(column)] for column in begun]
         self.at = closed_up(self.at, self.bounds, set(self.row.values()), columns, inputs, self.hanging(begun))
