@@ -207,6 +207,24 @@ model:
     assert told(text, *edits) == expected
 
 
+def test_learned_positions_that_come_or_go_are_told_as_the_part_they_are() -> None:
+    text = """
+dims: {C: 8, V: 10, L: 16}
+model:
+  inputs: {tokens: {ids: [B, T], below: V}}
+  params: {b: [C]}
+  parts: {embed: {kind: embedding, size: V, width: C}, places: {kind: learned_positions, length: L, width: C}}
+  equations: y = tanh(embed(tokens) + places(tokens) + b)
+"""
+    assert told(text, (" + places(tokens)", ""), (", places: {kind: learned_positions, length: L, width: C}", "")) == (
+        "- places (learned_positions)"
+    )
+    assert (
+        told(text.replace("places", "learned_positions"), (" + b", ""), ("params: {b: [C]}", "outputs: [y]"))
+        == "- add b"
+    )
+
+
 def test_another_operand_is_told_as_what_is_read() -> None:
     text = "dims: {C: 8}\nblock:\n  parts: {a: {kind: linear, out: C}, b: {kind: linear, out: C}}\n"
     text += "  equations: |\n    h = a(x)\n    y = h + b(h)\n"

@@ -14,6 +14,7 @@ from blockgraph.diff.pairing import Pairing
 from blockgraph.diff.placement import Standing, arrangement, beside
 from blockgraph.diff.structure import Outline
 from blockgraph.diff.units import Unit, Units
+from blockgraph.drawing.scopes import leaf_scope
 from blockgraph.ops.leaf import Param
 
 
@@ -154,19 +155,35 @@ def _lost_and_found(found: Pairing) -> Iterator[Change]:
 
 
 def _called(units: Units, number: int, standing: dict[int, Standing]) -> tuple[str, tuple[str, ...]]:
-    """A unit that comes or goes: `final_norm (LayerNorm)`, `multiply by 0.5`, `branch scale 0.5` of a sublayer."""
+    """A unit that comes or goes: `final_norm (LayerNorm)`, `multiply by 0.5`, `branch scale 0.5` of a sublayer.
+
+    A sum with what a part of parameters gives is that part, such as `positions (learned_positions)`.
+    """
     unit = units.all[number]
     if unit.op is not None and not unit.is_norm:
         by = ", ".join(_by(units, unit))
         role = beside(units, standing, number) if unit.op.role == "scale" and by else None
         if role is not None:
             return f"{role[0]} {by}", role[1]
+        if unit.op.name == "add" and by:
+            return ", ".join(dict.fromkeys(_added(units, unit))) or f"add {by}", ()
         return f"{unit.name.replace('_', ' ')}{f' by {by}' if by else ''}", ()
     if unit.is_norm:
         return f"{unit.name.replace('_', ' ')} ({norm_text(units, unit).partition(' (')[0]})", ()
-    return (
-        unit.name if unit.name.partition("#")[0].rstrip("0123456789") == unit.kind else f"{unit.name} ({unit.kind})"
-    ), ()
+    return _part(unit.name, unit.kind), ()
+
+
+def _part(name: str, kind: str) -> str:
+    """A part with its kind, unless it is named after it."""
+    return name if name.partition("#")[0].rstrip("0123456789") == kind else f"{name} ({kind})"
+
+
+def _added(units: Units, unit: Unit) -> Iterator[str]:
+    """The parts whose parameters alone are added."""
+    for value in units.bare_operands(unit):
+        key = leaf_scope(units.graph, units.graph.producers[value].scope)
+        if key is not None:
+            yield _part(key.rpartition(".")[2], units.graph.scopes[key].kind)
 
 
 def _by(units: Units, unit: Unit) -> Iterator[str]:
