@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import random
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,9 @@ from blockgraph.ops.arithmetic import Add, Multiply
 from blockgraph.ops.matmul import MatMul, Transpose
 from blockgraph.ops.rope import Rope
 from blockgraph.ops.softmax import Softmax
-from blockgraph.plan import again, compiled, stages
+from blockgraph.plan import again, compiled, segments, stages
+from blockgraph.plan.compiled import Plan
+from blockgraph.plan.planner import Ready
 from blockgraph.plan.rows import pointwise
 from tests.agreement import differences, with_plan
 from tests.made import sizes, spec
@@ -119,6 +122,32 @@ def test_a_product_that_gains_nothing_in_a_chain_waits_until_memory_is_free(monk
         (ready,) = program._differentiators[False].planner._plans.values()
         shared.append(ready.plan.shared)
     assert shared[1] < shared[0] - x.nbytes // 2
+
+
+def test_wide_blocks_have_fewer_rows_in_a_run_for_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    widest = []
+    for most in (1 << 60, 0):
+        monkeypatch.setattr(segments, "LOCAL", most)
+        program = block({"mask": "causal"})
+        x, params = program.sample(0, B=1, T=1024)
+        assert not differences(program, x, params, threads=1)
+        widest.append([widest_block(one.plan) for one in ready_plans(program, x, params)])
+    (gradients, forward), (fewer, same) = widest
+    assert fewer < 0.7 * gradients
+    assert same == forward
+
+
+def ready_plans(program: bg.Program, x: Any, params: dict[str, Any]) -> Iterator[Ready]:
+    """What is ready for gradients, and for a run without."""
+    program.grad(x, params)
+    program(x, params)
+    yield from program._differentiators[False].planner._plans.values()
+    yield from program._planner._plans.values()
+
+
+def widest_block(plan: Plan) -> int:
+    """The most bytes that a block of rows holds."""
+    return max(one.chain.local for stage in plan.work[0] for one in stage if isinstance(one, segments.GroupSegment))
 
 
 def test_elements_at_the_same_place_are_told_from_those_that_mix() -> None:

@@ -19,6 +19,9 @@ from blockgraph.records import dataclass
 BLOCK = 512
 """Rows that a chain takes at once: enough for the weights to be read rarely, few enough for the caches."""
 
+LOCAL = 1 << 22
+"""Bytes of a block from which on it has half the rows in a run for gradients, which keeps enough memory as it is."""
+
 
 class Frame(Protocol):
     """The arrays of one run."""
@@ -75,9 +78,18 @@ class Chain:
     def cut(self, threads: int) -> Chain:
         """Cut the rows into blocks and give every local value its place."""
         self.groups = list(self.stage.groups())
+        self._cut(threads, BLOCK)
+        if self.known.steps.late and self.local > LOCAL:
+            self._cut(threads, BLOCK // 2)
+        return self
+
+    def _cut(self, threads: int, most: int) -> None:
+        """The same with at most so many rows in a block."""
+        self.rows.clear()
         total = rows_in(tuple(slice(0, size) for size in self.stage.lead))
         width = max(self._width(member) for member in self.stage.members)
-        most = BLOCK if any(member.kernel.product for member in self.stage.members) else max(1, 4 * CHUNK // width)
+        if not any(member.kernel.product for member in self.stage.members):
+            most = max(1, 4 * CHUNK // width)
         rows = max(1, min(most, -(-total // threads)))
         self.blocks = boxes(self.stage.lead, rows, threads)
         group_of = {index: number for number, group in enumerate(self.groups) for index in group}
@@ -90,7 +102,6 @@ class Chain:
             last = max(group_of[index] for index in members)
             lives.append(Life(owner, held * row, group, last))
         self.offsets, self.local = place(lives)
-        return self
 
     def _width(self, member: Member) -> int:
         shapes = self.known.steps.shapes
