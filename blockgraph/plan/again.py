@@ -23,8 +23,8 @@ from blockgraph.plan.rows import pointwise
 from blockgraph.plan.steps import Step, Steps
 from blockgraph.records import dataclass
 
-LEAST = 1 << 20
-"""Bytes of a value from which on it may be dropped."""
+LEAST = 1 << 22
+"""Bytes of a value from which on it may be dropped: less is sooner kept than made again."""
 MOST = 8
 """Steps in which a value is made again at most."""
 
