@@ -1,7 +1,9 @@
 """The execution plan held against the plain interpreter: the same specs, the same arrays, every named value,
 and all gradients.
 
-`python -m tests.agreement 500` compares that many specs made at random; it prints the figures.
+`python -m tests.agreement 500` compares that many specs made at random; it prints the figures. A few of those are so
+ill-conditioned that the interpreter itself moves by more than the bound when its arrays move by a rounding: there a
+difference counts if it is larger than that.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from tests.made import sizes, spec
 
 BOUNDS = {"float64": 1e-12, "float32": 1e-5}
 """How far a value may be from the interpreter's, compared to the largest number in it."""
+NUDGES = 8
+"""How often the arrays of an ill-conditioned spec are moved by a rounding."""
 
 
 def stirred(params: Mapping[str, Any], seed: int = 0) -> dict[str, Any]:
@@ -76,9 +80,9 @@ def differences(program: bg.Program, x: Any, params: dict[str, Any], threads: in
 
     A gradient that is small because large ones cancel in it is held against a hundredth of the largest of all.
     """
-    bound = BOUNDS[next(iter(params.values()), np.zeros(0)).dtype.name]
     found, wanted = (everything(with_plan(program, plan, threads), x, params) for plan in (True, False))
     assert found.keys() == wanted.keys()
+    bound = BOUNDS[next(one.dtype.name for one in wanted.values() if one.dtype.kind == "f")]
     scale = max((float(np.abs(one).max(initial=0)) for one in wanted.values()), default=1.0)
     wrong = []
     for name, array in wanted.items():
@@ -90,6 +94,30 @@ def differences(program: bg.Program, x: Any, params: dict[str, Any], threads: in
         ):
             wrong.append(name)
     return wrong
+
+
+def beyond_rounding(program: bg.Program, x: Any, params: dict[str, Any], names: list[str], threads: int) -> list[str]:
+    """Those of the names that differ by more than twice what the interpreter moves by itself: both are off as far."""
+    plain = with_plan(program, False)
+    found, wanted = everything(with_plan(program, True, threads), x, params), everything(plain, x, params)
+    moves = [everything(plain, nudged(x, seed), nudged(params, seed + 1)) for seed in range(0, 2 * NUDGES, 2)]
+    return [
+        name
+        for name in names
+        if found[name].shape != wanted[name].shape
+        or not np.abs(found[name] - wanted[name]).max()
+        <= 2 * max(np.abs(one[name] - wanted[name]).max() for one in moves)
+    ]
+
+
+def nudged(x: Any, seed: int) -> Any:
+    """The same arrays, every number moved up or down by a rounding."""
+    if isinstance(x, Mapping):
+        return {name: nudged(array, seed + place) for place, (name, array) in enumerate(x.items())}
+    if x.dtype.kind != "f":
+        return x
+    signs = np.random.default_rng(seed).choice(np.array([-1, 1], x.dtype), x.shape)
+    return x + x * signs * np.finfo(x.dtype).eps
 
 
 def everything(program: bg.Program, x: Any, params: dict[str, Any]) -> dict[str, Any]:
@@ -106,7 +134,7 @@ def everything(program: bg.Program, x: Any, params: dict[str, Any]) -> dict[str,
 
 def main(count: int) -> int:
     """Specs made at random, two sizes and both dtypes each; 1 if any differs."""
-    wrong = 0
+    wrong = shaky = 0
     for number in range(count):
         rng = random.Random(f"agreement {number}")
         made = spec(rng)
@@ -114,11 +142,13 @@ def main(count: int) -> int:
         for dtype in BOUNDS:
             x, params = program.sample(number, dtype, B=rng.randint(1, 3), T=rng.choice((1, 2, 5, 9, 33)))
             params, threads = stirred(params), rng.choice((1, 2))
-            found = compare(program, x, params, dtype, threads) or ", ".join(differences(program, x, params, threads))
-            if found:
+            found, far = compare(program, x, params, dtype, threads), differences(program, x, params, threads)
+            if not found and far and not beyond_rounding(program, x, params, far, threads):
+                shaky += 1
+            elif found or far:
                 wrong += 1
-                print(f"{number} {dtype}: {found}\n{made.text}")
-    print(f"{count} specs, {wrong} differences")
+                print(f"{number} {dtype}: {found or ', '.join(far)}\n{made.text}")
+    print(f"{count} specs, {wrong} differences, {shaky} where a rounding moves the interpreter as far")
     return int(wrong > 0)
 
 

@@ -70,7 +70,7 @@ def _write(op: Attend, view: View, box: Box, rows: slice, keys: slice, emit: Emi
     more = dict(zip(op.given, given, strict=True))
     q, k, v = grouped(q, share)[box][..., rows, :], k[box][..., keys, :], v[box][..., keys, :]
     scores = emit.room((*q.shape[:-1], k.shape[-2]))
-    joined = _score(emit, op, q, k, scores)
+    joined = _score(emit, op, q, k, scores, saved=logs is not None)
     add_bias(emit, op, view, scores, more.get("score_bias"), (box, rows, keys), operands[0].shape[-3])
     _cap(emit, op, scores)
     small = emit.room((1,), bool) if scores.size > SMALL and "sinks" not in more else None
@@ -86,12 +86,15 @@ def _write(op: Attend, view: View, box: Box, rows: slice, keys: slice, emit: Emi
     _mix(emit, scores, joined, sums, v, y)
 
 
-def _score(emit: Emit, op: Attend, q: Any, k: Any, scores: Any) -> Any:
-    """Scaled products, the queries that share a key head in one matrix; the scores seen in this form."""
+def _score(emit: Emit, op: Attend, q: Any, k: Any, scores: Any, saved: bool) -> Any:
+    """Scaled products, the queries that share a key head in one matrix; the scores seen in this form.
+
+    If logs are saved the way back makes them again: they must be rounded alike, or what cancels there leaves more over.
+    """
     *lead, share, steps, width = q.shape
     scale = width**-0.5 if op.scale is None else real(op.scale)
     joined = scores.reshape(*lead, share * steps, k.shape[-2])
-    if share == 1 and k.shape[-2] <= GAPS * width:
+    if share == 1 and k.shape[-2] <= GAPS * width and not saved:
         emit(np.matmul, q[..., 0, :, :], k.swapaxes(-1, -2), joined)
         emit(np.multiply, joined, scale, joined)
         return joined
