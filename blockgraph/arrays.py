@@ -21,7 +21,7 @@ def bind_inputs(spec: Spec, graph: Graph, x: Any, dtype: Any) -> tuple[dict[str,
     Raises InputError: a missing or unknown input, a shape or type that does not fit, an id out of range.
     """
     given = {name: _array(spec, graph, name, one) for name, one in _by_name(spec, graph, x).items()}
-    numbers = _numbers(graph, given)
+    numbers = numbers_told(graph, {port.value: given[port.name] for port in graph.inputs})
     findings: list[Finding] = []
     ready = {}
     for port in graph.inputs:
@@ -59,12 +59,12 @@ def _numeric(value: Any) -> Any:
     return array if array.dtype.kind in "fiub" else None
 
 
-def _numbers(graph: Graph, given: Mapping[str, Any]) -> dict[str, int]:
-    """The numbers of all symbols that the arrays' axes tell, whatever the order of the inputs."""
+def numbers_told(graph: Graph, arrays: Mapping[int, Any]) -> dict[str, int]:
+    """The numbers of all symbols that the axes of arrays tell, whatever their order; the arrays by value."""
     numbers = dict(graph.dims)
     axes: list[tuple[Dim, int]] = []
-    for port in graph.inputs:
-        axes += zip(graph.types[port.value].shape or (), given[port.name].shape, strict=False)
+    for value, array in arrays.items():
+        axes += zip(graph.types[value].shape or (), array.shape, strict=False)
     told = True
     while told:
         told = False

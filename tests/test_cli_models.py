@@ -136,3 +136,21 @@ block:
     (note,) = answer(capsys, *words)["findings"]  # type: ignore[misc]
     assert (note["code"], note["severity"]) == ("BG403", "note")
     assert "(0, 1)" in note["message"]
+
+
+@pytest.mark.parametrize("window", ["W", "W + T - 5"])
+@pytest.mark.parametrize("command", ["run", "gradcheck"])
+def test_a_window_that_is_a_dim_can_be_run(
+    command: str, window: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = f"""
+dims: {{C: 8, H: 2, W: 3}}
+block:
+  norm: layer_norm
+  sublayers: [{{kind: attention, heads: H, mask: causal, window: {window}}}]
+model:
+  parts: {{layers: {{kind: stack, of: block, repeat: 2}}}}
+  equations: y = layers(x)
+"""
+    (tmp_path / "s.yaml").write_text(text)
+    assert answer(capsys, command, tmp_path / "s.yaml", "--batch", 1, "--time", 4)["findings"] == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from blockgraph.arrays import numbers_told
 from blockgraph.errors import Finding, InputError, Place
 from blockgraph.graph import Node, Step
 from blockgraph.lazy import np
@@ -62,9 +63,10 @@ def _cause(step: Step, params: Mapping[str, Any]) -> str:
 
 def _unseeing(trace: Trace) -> Iterator[Finding]:
     arrays = {step.value: trace[step.name] for step in trace.graph.steps}
+    numbers = numbers_told(trace.graph, arrays)
     for node in trace.graph.nodes:
         if isinstance(node.op, Attend) and all(value in arrays for value in node.inputs[:2]):
-            yield from _blind(node, node.op, arrays)
+            yield from _blind(node, node.op.bind(numbers), arrays)
 
 
 def _blind(node: Node, op: Attend, arrays: Mapping[int, Any]) -> Iterator[Finding]:
