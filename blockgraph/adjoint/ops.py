@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, final
 
+from blockgraph.dims import Dim
 from blockgraph.lazy import np
 from blockgraph.op import Cost, Move, Op, Type, volume
 from blockgraph.ops.activations import Activation
@@ -281,6 +282,33 @@ class ColumnDot(Columns):
         """The sum of the products."""
         a, b = arrays
         return column_sums(a * b)
+
+
+@final
+@dataclass(frozen=True)
+class Parts(Columns):
+    """y[p, c] = the same over a share of the rows; which rows are whose is for the plan to say
+
+    Operands are those of `op`. All shares add up to what it computes.
+    """
+
+    name: ClassVar[str] = "parts of columns"
+    signature = "*arrays"
+    op: Columns
+    shares: int
+
+    def pattern(self, types: tuple[Type, ...]) -> Pattern:
+        """All axes but the last are summed."""
+        return Pattern(tuple(_rows(given) for given in types), (("p", "c"),))
+
+    def infer(self, *types: Type) -> tuple[Type, ...]:
+        """A row for every share."""
+        return tuple(Type((Dim(self.shares), *(out.shape or ()))) for out in self.op.infer(*types))
+
+    def forward(self, *arrays: Any) -> Any:
+        """All rows in the first share."""
+        first = self.op.forward(*arrays)
+        return np.concatenate([first[None], np.zeros((self.shares - 1, *first.shape), first.dtype)])
 
 
 def _rows(given: Type) -> Axes:

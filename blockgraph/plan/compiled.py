@@ -18,6 +18,7 @@ from blockgraph.plan.memory import Arena, aligned, place, shadow
 from blockgraph.plan.segments import Known, Segment, shared_out
 from blockgraph.plan.stages import Rows, Stage, order_of
 from blockgraph.plan.steps import Steps, steps_of
+from blockgraph.plan.sums import share_sums
 from blockgraph.plan.views import Aliases, aliases_of
 from blockgraph.records import dataclass
 
@@ -102,6 +103,7 @@ def plan_of(graph: Graph, request: Request) -> Plan:
     steps = steps_of(graph, dict(request.numbers), request.dtype, dict(request.inputs), request.kept)
     steps.late = frozenset(value for value, name in steps.inputs.items() if name in request.late)
     make_again(steps, request.kept)
+    share_sums(steps, request.threads)
     aliases = aliases_of(steps, request.loose, request.kept)
     order = order_of(steps, aliases)
     stages, pause = order.stages, order.pause

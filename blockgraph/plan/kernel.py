@@ -106,13 +106,15 @@ class Kernel:
     """How to write an op's calls, and what the plan may do with it.
 
     `over` are operands in whose memory the output may be written. A `product` reads weights that are worth reading
-    once for many rows; everything else takes few rows at a time. `placed` kernels heed `emit.box`.
+    once for many rows; everything else takes few rows at a time. `placed` kernels heed `emit.box`. One that `sums` adds
+    what its rows come to onto its output, the row of the thread that runs it.
     """
 
     write: Write
     over: tuple[int, ...] = ()
     product: bool = False
     placed: bool = False
+    sums: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +130,16 @@ SPREADS: dict[type[Op], Callable[..., Iterable[Task]]] = {}
 
 
 def kernel(
-    *ops: type[Op], over: tuple[int, ...] = (), product: bool = False, placed: bool = False
+    *ops: type[Op],
+    over: tuple[int, ...] = (),
+    product: bool = False,
+    placed: bool = False,
+    sums: bool = False,
 ) -> Callable[[Write], Write]:
     """Register a kernel for these classes of ops."""
 
     def register(write: Write) -> Write:
-        KERNELS.update(dict.fromkeys(ops, Kernel(write, over, product, placed)))
+        KERNELS.update(dict.fromkeys(ops, Kernel(write, over, product, placed, sums)))
         return write
 
     return register

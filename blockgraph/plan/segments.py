@@ -127,14 +127,19 @@ class Chain:
         for box in boxes(shape_of(block), self._chunk_rows(group)):
             yield moved(box, block)
 
-    def write(self, emit: Emit, frame: Frame, block: Box, group: list[int]) -> None:
+    def write(self, emit: Emit, frame: Frame, block: Box, group: list[int], thread: int) -> None:
         """The calls of a group on a block."""
         straight = (*range(len(self.stage.lead)), None)
         for chunk in self.chunks(group, block):
             for index in group:
                 member = self.stage.members[index]
                 step = member.step
-                outs = [self._array(emit, frame, value, straight, block, chunk) for value in step.outputs]
+                outs = [
+                    frame.array(value)[thread]
+                    if member.kernel.sums
+                    else self._array(emit, frame, value, straight, block, chunk)
+                    for value in step.outputs
+                ]
                 operands = [
                     self._array(emit, frame, value, cut, block, chunk)
                     for value, cut in zip(step.inputs, member.cuts, strict=True)
@@ -165,11 +170,25 @@ class GroupSegment:
     chain: Chain
     block: Box
     group: list[int]
+    thread: int
     changing: bool
 
     def write(self, emit: Emit, frame: Frame) -> None:
         """Write the calls down."""
-        self.chain.write(emit, frame, self.block, self.group)
+        self.chain.write(emit, frame, self.block, self.group, self.thread)
+
+
+@dataclass(frozen=True, slots=True)
+class ClearSegment:
+    """The rows onto which a thread adds, all those of `rows`, before it begins: it may have nothing to add."""
+
+    value: int
+    rows: slice
+    changing: bool = False
+
+    def write(self, emit: Emit, frame: Frame) -> None:
+        """Write the call down."""
+        emit(frame.array(self.value)[self.rows].fill, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,12 +230,15 @@ def shared_out(stage: Stage, known: Known, threads: int) -> list[list[Segment]]:
     if isinstance(stage, Spread):
         return _tasks(stage.step, known, threads)
     chain = Chain(stage, known).cut(threads)
-    found: list[list[Segment]] = [[] for _ in range(threads)]
+    sums = [value for one in stage.members if one.kernel.sums for value in one.step.outputs]
+    found: list[list[Segment]] = [
+        [ClearSegment(value, slice(thread, None, threads)) for value in sums] for thread in range(threads)
+    ]
     changing = [any(known.changing(stage.members[index].step) for index in group) for group in chain.groups]
     for number, block in enumerate(chain.blocks):
-        own = found[number * threads // len(chain.blocks)]
+        thread = number * threads // len(chain.blocks)
         for group, changes in zip(chain.groups, changing, strict=True):
-            own.append(GroupSegment(chain, block, group, changes))
+            found[thread].append(GroupSegment(chain, block, group, thread, changes))
     return found
 
 

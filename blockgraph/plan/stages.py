@@ -179,7 +179,14 @@ class _Scheduler:
                     heapq.heapify(self.ready)
                     self._join(stage, number, cuts)
                     return
-        self._open(heapq.heappop(self.ready))
+        self._open(self._first())
+
+    def _first(self) -> int:
+        """The step to begin a stage with: a sum only if there is nothing else, for it can join any with its rows."""
+        number = min(self.ready, key=lambda one: (kernel_of(self.steps.steps[one].op).sums, one))
+        self.ready.remove(number)
+        heapq.heapify(self.ready)
+        return number
 
     def _can_wait(self, step: Step, stage: Rows) -> bool:
         """Whether a large product gains nothing here, and memory is freed before it is needed.
@@ -193,9 +200,14 @@ class _Scheduler:
         return elsewhere and not any(self._lead(number) == stage.lead for number in self._seen_by(step))
 
     def _lead(self, number: int) -> Lead:
-        """The rows of what a step makes; none if it shares itself out."""
+        """The rows that a step goes over; none if it shares itself out."""
         step = self.steps.steps[number]
-        return () if type(step.op) in SPREADS else self.steps.shapes[step.outputs[0]][:-1]
+        return () if type(step.op) in SPREADS else self._rows(step)
+
+    def _rows(self, step: Step) -> Lead:
+        """The rows of what a step makes, or of what it sums."""
+        value = step.inputs[0] if kernel_of(step.op).sums else step.outputs[0]
+        return self.steps.shapes[value][:-1]
 
     def _seen_by(self, step: Step) -> Iterator[int]:
         """The steps that read the output of a step, or a view of it."""
@@ -216,7 +228,7 @@ class _Scheduler:
         if type(step.op) in SPREADS:
             self._append(Spread(step), number)
             return
-        lead = self.steps.shapes[step.outputs[0]][:-1]
+        lead = self._rows(step)
         rows = Rows(lead)
         cuts = self._cuts(step, rows) if lead else None
         if cuts is not None:
@@ -236,8 +248,9 @@ class _Scheduler:
 
     def _join(self, stage: Rows, number: int, cuts: tuple[Cut, ...]) -> None:
         step = self.steps.steps[number]
-        stage.members.append(Member(step, kernel_of(step.op), cuts))
-        stage.inside.update(step.outputs)
+        kernel = kernel_of(step.op)
+        stage.members.append(Member(step, kernel, cuts))
+        stage.inside.update(() if kernel.sums else step.outputs)
         self.made_here.update(self.aliases.root(value) for value in step.outputs)
         self.last = max(self.last, number)
         self._made(step)
@@ -246,12 +259,13 @@ class _Scheduler:
         """How the operands are cut if the step can join the stage; None if it cannot."""
         if type(step.op) in SPREADS:
             return None
-        if self.steps.shapes[step.outputs[0]][:-1] != stage.lead:
+        if self._rows(step) != stage.lead:
             return None
-        cuts = cuts_of(step.op, step.types, step.outs, kernel_of(step.op).placed)
+        straight, kernel = tuple(range(len(stage.lead))), kernel_of(step.op)
+        summed = ((*straight, None),) * len(step.inputs)
+        cuts = summed if kernel.sums else cuts_of(step.op, step.types, step.outs, kernel.placed)
         if cuts is None:
             return None
-        straight = tuple(range(len(stage.lead)))
         for value, cut in zip(step.inputs, cuts, strict=True):
             if value in stage.inside:
                 if cut[:-1] != straight or cut[-1] is not None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 from blockgraph.adjoint.ops import (
@@ -15,6 +13,7 @@ from blockgraph.adjoint.ops import (
     Elementwise,
     Normalised,
     NormBackward,
+    Parts,
     Rowwise,
     Slope,
     TurnedBack,
@@ -26,7 +25,7 @@ from blockgraph.ops.activations import TANH_CUBIC, TANH_LINEAR, GeluTanh, Silu
 from blockgraph.ops.elementwise import Exp, Sigmoid, Tanh
 from blockgraph.ops.gather import add_rows
 from blockgraph.ops.softmax import Softmax
-from blockgraph.plan.kernel import CHUNK, Emit, Task, kernel, spread
+from blockgraph.plan.kernel import Emit, kernel
 from blockgraph.plan.kernels.norms import divide_by_root
 from blockgraph.plan.kernels.positions import turn
 from blockgraph.plan.memory import as_rows
@@ -181,39 +180,25 @@ def _add_rows(out: Any, dy: Any, ids: Any) -> None:
     add_rows(out, dy.reshape(-1, out.shape[-1]), ids.reshape(-1))
 
 
-@spread(ColumnSum)
-@spread(ColumnDot)
-def columns(op: Columns, threads: int, *shapes: tuple[int, ...]) -> Iterator[Task]:
-    """Each thread has its stretch of the features."""
-    width = shapes[0][-1]
-    for number in range(threads):
-        part = slice(width * number // threads, width * (number + 1) // threads)
-        if part.start < part.stop:
-            yield Task(part.stop - part.start, partial(_column_sums, part))
+@kernel(ColumnSum, ColumnDot)
+def columns(emit: Emit, op: Columns, out: Any, *operands: Any) -> None:
+    """The sum of few rows."""
+    emit(np.add.reduce, *_summands(emit, *operands), None, out)
 
 
-def _column_sums(part: slice, emit: Emit, out: Any, *operands: Any) -> None:
-    """Rows by chunks; products of two operands are made on the way."""
-    out = out[part]
-    found = [rows for rows in map(as_rows, operands) if rows is not None]
-    if len(found) < len(operands):
-        emit(_by_forward, out, part, operands)
-        return
-    first, *second = found
-    total, width = first.shape[0], part.stop - part.start
-    rows = max(1, min(total, CHUNK // width))
-    product, sums = emit.room((rows, width)), emit.room((width,))
-    emit(out.fill, 0)
-    for low in range(0, total, rows):
-        stretch = slice(low, min(total, low + rows))
-        block = first[stretch, part]
-        if second:
-            block = product[: block.shape[0]]
-            emit(np.multiply, first[stretch, part], second[0][stretch, part], block)
-        emit(np.add.reduce, block, 0, None, sums)
-        emit(np.add, out, sums, out)
+@kernel(Parts, sums=True)
+def parts(emit: Emit, op: Parts, out: Any, *operands: Any) -> None:
+    """The sum of these rows, onto what is there."""
+    sums = emit.room(out.shape)
+    emit(np.add.reduce, *_summands(emit, *operands), None, sums)
+    emit(np.add, out, sums, out)
 
 
-def _by_forward(out: Any, part: slice, operands: tuple[Any, ...]) -> None:
-    op = ColumnDot() if len(operands) == 2 else ColumnSum()
-    np.copyto(out, op.forward(*(x[..., part] for x in operands)))
+def _summands(emit: Emit, first: Any, *second: Any) -> tuple[Any, int | tuple[int, ...]]:
+    """What is to be summed, and over which axes."""
+    if second:
+        product = emit.room(first.shape)
+        emit(np.multiply, first, *second, product)
+        first = product
+    rows = as_rows(first)
+    return (first, tuple(range(first.ndim - 1))) if rows is None else (rows, 0)
