@@ -289,3 +289,56 @@ def test_level_and_direction_are_options_of_render_and_diff(run: Run) -> None:
     assert run("render", spec, "--rankdir", "LR", "-o", "-") != run("render", spec, "-o", "-")
     assert "softmax" in run("diff", spec, other, "--level", "op", "-o", "-")[1]
     assert 'class="op block changed"' in run("diff", spec, other, "--level", "block", "-o", "-")[1]
+
+
+MASKED = """
+name: masked
+dims: {C: 8, H: 2, W: 3}
+block:
+  params: {Wq: [C, C], Wk: [C, C]}
+  equations: |
+    q = heads(x @ Wq, heads=H)
+    k = heads(x @ Wk, heads=H)
+    y = merge(%s)
+"""
+SCORES = "softmax(q @ k.T{}) @ heads(x, heads=H)"
+
+
+@pytest.mark.parametrize(
+    ("equation", "expected"),
+    [
+        (SCORES.format(""), "softmax"),
+        (SCORES.format(', mask="causal"'), "softmax causal"),
+        (SCORES.format(', mask="causal", window=2'), "softmax causal window 2"),
+        (SCORES.format(', mask="causal", window=W'), "softmax causal window W"),
+        ("attend(q, k, q)", "attend"),
+        ('attend(q, k, q, mask="causal")', "attend causal"),
+        ('attend(q, k, q, mask="causal", window=3)', "attend causal window 3"),
+        ("attend(q, k, q, window=3)", "attend window 3"),
+    ],
+)
+def test_what_a_mask_in_an_equation_hides_is_in_the_box(equation: str, expected: str) -> None:
+    checked = bg.check(MASKED % equation)
+    assert checked.ok, checked.findings
+    masked = checked.graph
+    assert masked is not None
+    word = expected.partition(" ")[0]
+    picture = drawn(masked)
+    assert [text for text in picture.text.values() if text.startswith(word)] == [expected]
+    if word == "softmax":
+        assert expected in drawn(masked, level="op").text.values()
+    else:
+        title, window, size = expected.partition(" window ")
+        assert re.findall(rf">({title})<", to_dot([masked], level="op")) == [title]
+        assert (f">window {size}<" in to_dot([masked], level="op")) == bool(window)
+    assert (f"{word} causal" in to_mermaid([masked])) == ("causal" in expected)
+    numbered = drawn(masked, numbers=True).text.values()
+    assert expected.replace("W", "3") in numbered
+
+
+def test_a_causal_convolution_in_an_equation_says_so() -> None:
+    text = "dims: {C: 8}\nblock:\n  params: {W: [4, C]}\n  equations: y = depthwise_conv(x, W%s)\n"
+    for option, expected in (("", "depthwise_conv with W"), (", causal=True", "depthwise_conv causal with W")):
+        checked = bg.check(text % option)
+        assert checked.graph is not None, checked.findings
+        assert expected in drawn(checked.graph).text.values()

@@ -14,7 +14,7 @@ from blockgraph.drawing.alike import Alike
 from blockgraph.drawing.diagram import FIGURE, Box, Diagram, Plate, Wire
 from blockgraph.drawing.extras import NO_EXTRAS, Extras
 from blockgraph.drawing.fold import Fold, folds
-from blockgraph.drawing.inscribe import Value, bare_text, family, op_box, operand_names, source_text
+from blockgraph.drawing.inscribe import Value, bare_text, family, op_box, operand_names, source_text, titled
 from blockgraph.drawing.levels import Level, Reading, contents, opens
 from blockgraph.drawing.marking import NO_MARKS, Key, Mark, Marks
 from blockgraph.drawing.opening import written_out
@@ -237,7 +237,7 @@ class _Collapse:
         mark, toll = self.marks.boxes.get(key), key in self.extras.tolls
         names = operand_names(node.op, [name_of(graph, value) for value in node.inputs])
         named = [replace(v, name=name) if isinstance(v, Wire) else v for v, name in zip(values, names, strict=True)]
-        made = op_box(node.op, named, plate)
+        made = op_box(node.op, named, plate, self.extras.written)
         if node.op.name == "index" and self.diagram.plates[plate].kind == "stack":
             made = replace(made, title="its own part")
         details = (*made.details, *self.extras.said(key))
@@ -265,7 +265,9 @@ class _Collapse:
             return False
         key, kind = (id(graph), node.id), family(node.op)
         if self.diagram.plates[plate].family != kind:
-            plate = self.diagram.frame(self.part_plate(plate, node.op.label(), kind, key))
+            title, details = titled(node.op)
+            made = self.part_plate(plate, title, kind, key)
+            plate = self.diagram.frame(replace(made, details=tuple(map(self.extras.written, details))))
         inside = dict(zip((port.value for port in inner.inputs), values, strict=True))
         for step in inner.nodes:
             if step.op.name == "constant":

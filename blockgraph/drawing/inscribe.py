@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -20,15 +20,15 @@ BRIEF: Final = 32  # characters of an operand beside its op
 HIDDEN: Final = "-inf"
 
 
-def op_box(op: Op, values: Sequence[Value], plate: int) -> Box:
-    """The box of an op that stands in an equation."""
+def op_box(op: Op, values: Sequence[Value], plate: int, write: Callable[[str], str] = str) -> Box:
+    """The box of an op that stands in an equation; `write` puts numbers for symbols in its small lines."""
     wires = tuple(value for value in values if isinstance(value, Wire))
     bare = [value for value in values if isinstance(value, str)]
     sign = symbol(op)
     if sign:
         return _sign_box(sign, values, wires, bare, plate)
-    label = op.label()
-    pattern = (label.removeprefix(f"{op.name} ").replace("->", "→"),) if "->" in label else ()
+    label, more = titled(op)
+    pattern = (label.removeprefix(f"{op.name} ").replace("->", "→"),) if "->" in label else tuple(map(write, more))
     if op.name == "where" and values[2:] == [HIDDEN]:
         details = () if not isinstance(values[0], str) else (f"keeps {values[0]}",)
         last = len(wires) - 1
@@ -36,7 +36,14 @@ def op_box(op: Op, values: Sequence[Value], plate: int) -> Box:
         return Box("mask", "box", "other", details, wires, plate, direct=True, trunk=last)
     details = (*pattern, f"with {', '.join(bare)}") if bare else pattern
     trunk = 0 if op.name in OPS_LIKE_PARTS and len(wires) == len(values) else None
-    return Box(op.name if pattern else label, "box", family(op, bare), details, wires, plate, direct=True, trunk=trunk)
+    title = op.name if "->" in label else label
+    return Box(title, "box", family(op, bare), details, wires, plate, direct=True, trunk=trunk)
+
+
+def titled(op: Op) -> tuple[str, tuple[str, ...]]:
+    """The label of an op as a title and the small lines under it: `attend causal`, `window W`."""
+    title, *more = op.label().split(" · ")
+    return title, tuple(more)
 
 
 def family(op: Op, bare: Sequence[str] = ()) -> str:

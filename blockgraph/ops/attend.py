@@ -33,7 +33,7 @@ from blockgraph.ops.elementwise import Tanh, Where
 from blockgraph.ops.join import Concat
 from blockgraph.ops.leaf import Constant
 from blockgraph.ops.positions import Alibi
-from blockgraph.ops.softmax import Band, Softmax
+from blockgraph.ops.softmax import Band, Softmax, masked
 from blockgraph.ops.subscript import Index
 from blockgraph.ops.visible import View, unseeing
 from blockgraph.pattern import ELLIPSIS, Axis, Pattern, PatternMisfit
@@ -222,8 +222,8 @@ class Attend(Op, name="attend"):
         return Cost(scores * 2 * (q[-1] + v[-1]), scores * (5 + extra))
 
     def label(self) -> str:
-        """The mask shows."""
-        return "attend" if self.mask == "full" else f"attend {self.mask}"
+        """The mask and its window show."""
+        return masked("attend", self.mask if self.mask != "full" else "", self.window)
 
 
 def pieces(op: Attend, g: Builder, *values: int) -> dict[str, int]:

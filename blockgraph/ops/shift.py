@@ -64,6 +64,10 @@ class DepthwiseConv(Op, name="depthwise_conv"):
     causal: bool = False
     given: tuple[str, ...] = ()
 
+    def label(self) -> str:
+        """Whether it is causal shows."""
+        return f"{self.name} causal" if self.causal else self.name
+
     def pattern(self, types: tuple[Type, ...]) -> Pattern:
         """With or without a bias."""
         return parse("... t c, k c, c -> ... t c" if self.given else "... t c, k c -> ... t c")

@@ -53,6 +53,11 @@ def _whole(size: Size) -> int:
     return number
 
 
+def masked(name: str, mask: str, window: Size | None) -> str:
+    """The label of an op with a mask: `attend causal · window W`."""
+    return " ".join(filter(None, (name, mask))) + ("" if window is None else f" · window {window}")
+
+
 def band(rows: int, columns: int, low: int | None, high: int | None) -> Any:
     """low <= j - i <= high as an array of booleans (rows, columns)."""
     inside = np.ones((rows, columns), bool) if high is None else np.tri(rows, columns, high, dtype=bool)
@@ -91,6 +96,10 @@ class Softmax(Op, name="softmax"):
     def pattern(self, types: tuple[Type, ...]) -> Pattern:
         """The axes aligned from the right. Raises Misfit."""
         return aligned_pattern(types, types[0].shape)
+
+    def label(self) -> str:
+        """The mask and its window show."""
+        return masked("softmax", self.mask if self.mask != "none" else "", self.window)
 
     def infer(self, *types: Type) -> tuple[Type, ...]:
         """The shape of x. Raises Misfit (BG104, BG105)."""
