@@ -14,6 +14,7 @@ from itertools import count
 
 from blockgraph.adjoint.ops import Slope, WithSlope
 from blockgraph.adjoint.outer import Outer
+from blockgraph.ops.arithmetic import Add, Multiply, Subtract
 from blockgraph.ops.axes import Moving
 from blockgraph.ops.elementwise import StopGradient
 from blockgraph.ops.matmul import Transpose
@@ -23,8 +24,10 @@ from blockgraph.plan.rows import pointwise
 from blockgraph.plan.steps import Step, Steps
 from blockgraph.records import dataclass
 
-LEAST = 1 << 22
+LEAST = 1 << 20
 """Bytes of a value from which on it may be dropped: less is sooner kept than made again."""
+SLOW = 4
+"""How many times as large an activation must be, which takes longer to make again than a sum or product."""
 MOST = 8
 """Steps in which a value is made again at most."""
 
@@ -66,7 +69,9 @@ class _Sparing:
         self.held = {value for step in self.back for value in step.inputs if self._is_large(value)}
         fixed = self._looked_at()
         for step in reversed(self.there):
-            own = {value for value in step.outputs if value in self.held and value not in fixed}
+            least = LEAST if isinstance(step.op, Add | Subtract | Multiply) else SLOW * LEAST
+            held = (value for value in step.outputs if value in self.held and value not in fixed)
+            own = {value for value in held if self.steps.bytes(value) >= least}
             if own and all(value in self.makers and _is_quick(self.makers[value]) for value in own):
                 self._drop(step, own)
         if self.dropped:
