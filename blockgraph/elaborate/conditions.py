@@ -70,6 +70,12 @@ class Conditions:
         smaller = [one for one in same if one is not condition and len(one.larger.terms) == 1]
         return any(not (condition.larger / one.larger).conditions() for one in smaller)
 
+    def _is_told_of(self, condition: Condition, numbers: Mapping[str, int]) -> bool:
+        """Whether a side is no whole number, for which another condition asks: that is the cause, this follows."""
+        parts = [dim for dim in (condition.smaller, condition.larger) if is_no_size(dim, numbers)]
+        asked = (divides for dim in parts for divides in dim.conditions())
+        return any((str(one.divisor), str(one.dividend), "divides") in self.found for one in asked)
+
     def check(self, numbers: Mapping[str, int], report: Report, repeats: Mapping[str, Dim]) -> tuple[Condition, ...]:
         """Report what does not hold; the rest is returned, for the graph to keep. `repeats` are layer counts."""
         kept = []
@@ -77,6 +83,8 @@ class Conditions:
             if self._follows(condition):
                 continue
             holds = condition.holds(dict(numbers))
+            if holds is False and self._is_told_of(condition, numbers):
+                continue
             if holds is False and condition.relation == "divides":
                 _report_remainder(condition, self.nouns[key], numbers, report, repeats)
             elif holds is False or _never(condition):
@@ -101,6 +109,11 @@ def _sides(room: Dim) -> tuple[Dim, Dim]:
             term = term * Dim(symbol) ** power
         smaller, larger = (smaller + term, larger) if factor < 0 else (smaller, larger + term)
     return smaller, larger
+
+
+def is_no_size(dim: Dim, numbers: Mapping[str, int]) -> bool:
+    """Whether a dim is no whole number, as C/H with C = 48 and H = 5."""
+    return dim.symbols <= numbers.keys() and dim.evaluate(numbers).denominator != 1
 
 
 def valued(dim: Dim, numbers: Mapping[str, int]) -> str:

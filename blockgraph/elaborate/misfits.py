@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from blockgraph.dims import Dim, Shape, show
 from blockgraph.elaborate.calls import Bound
-from blockgraph.elaborate.conditions import valued
+from blockgraph.elaborate.conditions import is_no_size, valued
 from blockgraph.elaborate.items import Fault, Ref
 from blockgraph.errors import Related
 from blockgraph.graph import ROOT, Node
@@ -31,7 +31,7 @@ def pattern_fault(error: PatternError, node: Expr) -> Fault:
 def explain_misfit(frame: Frame, bound: Bound, node: Expr, refs: tuple[Ref, ...], misfit: Misfit) -> None:
     """Report a misfit under the guilty operand, with the other operands beside it."""
     numbers = frame.body.session.env.numbers
-    if any(_is_no_size(dim, numbers) for ref in refs for dim in frame.body.type(ref).shape or ()):
+    if any(is_no_size(dim, numbers) for ref in refs for dim in frame.body.type(ref).shape or ()):
         return  # that something does not divide is told; what else does not fit follows from it
     blame = _blamed(frame, bound, misfit)
     message = misfit.message.format(*(_text(part, numbers) for part in misfit.parts))
@@ -54,11 +54,6 @@ def explain_misfit(frame: Frame, bound: Bound, node: Expr, refs: tuple[Ref, ...]
         related += _told_origin(frame, refs, blame, lines)
     help = _remedy(frame, refs, blame) or help
     frame.report(misfit.code, message, guilty, help, label=label, related=related)
-
-
-def _is_no_size(dim: Dim, numbers: dict[str, int]) -> bool:
-    """Whether a dim is no whole number, as C/H with C = 48 and H = 5."""
-    return dim.symbols <= numbers.keys() and dim.evaluate(numbers).denominator != 1
 
 
 def _told_origin(frame: Frame, refs: tuple[Ref, ...], blame: int, told: set[int]) -> tuple[Related, ...]:
