@@ -38,6 +38,7 @@ def stack(placement: str, model: str, repeat: int = 2, parts: str = "", sublayer
     )
 
 
+KINDS = list(enumerate(["attention, heads: H", "feed_forward, hidden: 4*C, activation: relu"]))
 FINAL = "    final_norm: layer_norm\n"
 HEAD = "    head: {kind: linear, out: 7}\n"
 
@@ -50,6 +51,13 @@ def block(equations: str, params: str = "", parts: str = "") -> str:
 
 PARTS = f"    norm: layer_norm\n    norm2: layer_norm\n    attention: {ATTENTION}\n    ff: {FEED}\n"
 MAP = "    map: linear\n"
+
+
+@pytest.mark.parametrize("dropped", [0, 1])
+def test_post_norm_with_a_residual_dropped_has_no_normed_skip(dropped: int) -> None:
+    sublayers = [f"{{kind: {kind}, residual: none}}" if n == dropped else f"{{kind: {kind}}}" for n, kind in KINDS]
+    text = "dims: {C: 64, H: 4}\nblock:\n  norm: layer_norm\n  placement: post\n  sublayers:\n"
+    assert codes(text + "".join(f"    - {one}\n" for one in sublayers)) == ["BG212"]
 
 
 @pytest.mark.parametrize("path", FILES, ids=NAMES)

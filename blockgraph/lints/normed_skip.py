@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from blockgraph.errors import Finding
-from blockgraph.graph import Graph, Node
+from blockgraph.graph import ROOT, Graph, Node
 from blockgraph.lints.wiring import of_class, ops
 from blockgraph.ops.arithmetic import Add
 
@@ -19,7 +19,7 @@ def lint(graph: Graph) -> Iterator[Finding]:
             continue
         for skip, branch in (node.inputs, node.inputs[::-1]):
             norm = _norm_of(graph, skip)
-            if norm is not None and _reaches(graph, skip, branch) and not _closes_post_norm(graph, norm):
+            if norm is not None and _reaches(graph, skip, branch) and _takes_the_raw_stream(graph, norm):
                 name = norm.scope or norm.op.name
                 help = "add the branch to the input of the norm: `x = x + f(norm(x))`"
                 message = f"the skip path carries the output of {name}, not its input"
@@ -44,6 +44,14 @@ def _reaches(graph: Graph, source: int, value: int) -> bool:
             seen.add(one)
             waiting.extend(graph.producers[one].inputs)
     return False
+
+
+def _takes_the_raw_stream(graph: Graph, norm: Node) -> bool:
+    """Whether what the norm normalises could have been the skip path; not what a part made, as `norm(attention(x))`."""
+    source = graph.producers[norm.inputs[0]]
+    if getattr(source.op, "role", "") != "norm" and source.scope != ROOT:
+        return False
+    return not _closes_post_norm(graph, norm)
 
 
 def _closes_post_norm(graph: Graph, norm: Node) -> bool:
