@@ -173,6 +173,23 @@ def test_the_highway_names_what_stands_on_the_skip_path(name: str, clean: bool, 
     assert (path.clean, path.on_path) == (clean, on_path)
 
 
+NO_HIGHWAY = {
+    "pre": "norm: rms_norm, placement: pre, sublayers: [{kind: attention, heads: H, residual: none}]",
+    "post": "norm: rms_norm, placement: post, sublayers: [{kind: attention, heads: H, residual: none}]",
+    "sum of branches": "parts: {n: rms_norm, a: {kind: attention, heads: H}, f: linear}, equations: x = a(n(x)) + f(x)",
+}
+
+
+@pytest.mark.parametrize("name", NO_HIGHWAY)
+def test_there_is_no_highway_where_every_path_goes_through_a_sublayer(name: str) -> None:
+    graph = bg.check(f"dims: {{C: 64, H: 4}}\nblock: {{{NO_HIGHWAY[name]}}}\n").graph
+    assert graph is not None
+    proofs = prove(graph)
+    assert "residual highway: none, every path goes through a sublayer" in told(proofs)
+    assert proofs.highway is not None
+    assert proofs.as_data()["highway"] == {"clean": False, "on_path": list(proofs.highway.on_path)}
+
+
 def test_a_pre_norm_block_has_two_additions() -> None:
     graph = bg.check(FILES[0].parent / "pre_norm.yaml").graph
     assert graph is not None

@@ -10,7 +10,7 @@ import pytest
 
 import blockgraph as bg
 from blockgraph.cost.report import costs
-from blockgraph.drawing import to_dot
+from blockgraph.drawing import to_dot, to_mermaid
 from blockgraph.drawing.extras import Extras, short
 from blockgraph.facts.highway import highway
 from blockgraph.graph import Graph
@@ -153,6 +153,16 @@ def test_pre_norm_has_a_free_highway_and_post_norm_two_norms_on_it() -> None:
     assert [text for text in tolled.text.values() if "on the highway" in text] == ["LayerNorm on the highway"] * 2
     assert len(way(free)) == 3  # two rails and the way out
     assert len(way(tolled)) == 5
+
+
+def test_nothing_is_thick_where_every_path_goes_through_a_sublayer() -> None:
+    text = "dims: {C: 64, H: 4}\nblock: {norm: layer_norm, sublayers: [{kind: attention, heads: H, residual: none}]}\n"
+    found = bg.check(text).graph
+    assert found is not None
+    picture = drawn(found, highway=True)
+    assert way(picture) == []
+    assert [css for css in picture.css.values() if "toll" in css] == []
+    assert "==>" not in to_mermaid([found], highway=True)
 
 
 @pytest.mark.parametrize("made", [pre_norm, post_norm, folded])

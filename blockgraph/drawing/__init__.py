@@ -10,7 +10,7 @@ from blockgraph.drawing.axes import Axes, Rankdir
 from blockgraph.drawing.collapse import Look, collapse
 from blockgraph.drawing.diagram import Box, Diagram, Plate
 from blockgraph.drawing.extent import refuse_too_large
-from blockgraph.drawing.extras import extras, total_line
+from blockgraph.drawing.extras import extras, has_highway, total_line
 from blockgraph.drawing.faults import faults, guilty, mended
 from blockgraph.drawing.levels import Level
 from blockgraph.drawing.marking import NO_MARKS, Key, Mark, Marks
@@ -61,7 +61,7 @@ def written(graphs: Sequence[Graph], *, theme: ThemeName = "light", **told: Unpa
     sketches = [arrange(diagram) for diagram in _diagrams(graphs, told)]
     titled = list(zip(sketches, _titles(graphs, told), strict=True))
     shapes, values, axes = told.get("shapes", "changes"), _values(graphs, told), Axes(told.get("rankdir", "BT"))
-    return write(titled, shapes, values, THEMES[theme], highway=told.get("highway", False), axes=axes)
+    return write(titled, shapes, values, THEMES[theme], highways=_highways(graphs, told), axes=axes)
 
 
 def to_mermaid(graphs: Sequence[Graph], **told: Unpack[Told]) -> str:
@@ -69,7 +69,7 @@ def to_mermaid(graphs: Sequence[Graph], **told: Unpack[Told]) -> str:
     wirings = [Wiring(diagram) for diagram in _diagrams(graphs, told)]
     titled = list(zip(wirings, _titles(graphs, told), strict=True))
     shapes, values, rankdir = told.get("shapes", "changes"), _values(graphs, told), told.get("rankdir", "BT")
-    return write_mermaid(titled, shapes, values, highway=told.get("highway", False), rankdir=rankdir)
+    return write_mermaid(titled, shapes, values, highways=_highways(graphs, told), rankdir=rankdir)
 
 
 def _diagrams(graphs: Sequence[Graph], told: Told) -> Iterator[Diagram]:
@@ -85,6 +85,11 @@ def _diagrams(graphs: Sequence[Graph], told: Told) -> Iterator[Diagram]:
 def _values(graphs: Sequence[Graph], told: Told) -> list[dict[str, int]]:
     """The numbers to write in place of symbols."""
     return [graph.dims if told.get("numbers", False) else {} for graph in graphs]
+
+
+def _highways(graphs: Sequence[Graph], told: Told) -> list[bool]:
+    """Whether a way is to be drawn thick: where it was asked for and there is one."""
+    return [told.get("highway", False) and has_highway(graph) for graph in graphs]
 
 
 def _titles(graphs: Sequence[Graph], told: Told) -> list[Label]:

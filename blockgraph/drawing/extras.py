@@ -78,9 +78,15 @@ def extras(
     """What was asked for; counts are formulas while a size has no number."""
     lines = dict(_parameters(graph)) if params else {}
     found = highway(graph) if tolls else None
-    stops = found.stops if found is not None else ()
+    stops = found.stops if found is not None and found.exists else ()
     keys = ((id(stop.graph), leaf_scope(stop.graph, stop.node.scope) or stop.node.id) for stop in stops)
     return Extras(lines, own or {}, frozenset(keys), graph.dims if numbers else {})
+
+
+def has_highway(graph: Graph) -> bool:
+    """Whether there is a residual highway to draw."""
+    found = highway(graph)
+    return found is not None and found.exists
 
 
 def total_line(graph: Graph) -> str:

@@ -27,13 +27,13 @@ def write_mermaid(
     shapes: str,
     values: Sequence[Mapping[str, Dim | int]],
     *,
-    highway: bool = False,
+    highways: Sequence[bool],
     rankdir: Rankdir = "BT",
 ) -> str:
     """The flowchart of figures side by side, each a subgraph under its title."""
     out = [f"flowchart {rankdir}"]
     ids = _Ids(rankdir)
-    for (wiring, title), known in zip(wirings, values, strict=True):
+    for (wiring, title), known, highway in zip(wirings, values, highways, strict=True):
         out += _Figure(wiring, title, shapes, known, ids).statements(trail(wiring) if highway else set())
     out += [f"  classDef {family} fill:{fill},stroke:{LIGHT.ink},color:{LIGHT.text}" for family, fill in _fills()]
     out += [f"  classDef {CLASSES[sign]} stroke:{colour},stroke-width:3px" for sign, colour in LIGHT.marks.items()]

@@ -60,13 +60,13 @@ def write(
     values: Sequence[Mapping[str, Dim | int]],
     theme: Theme = LIGHT,
     *,
-    highway: bool = False,
+    highways: Sequence[bool],
     axes: Axes = Axes(),  # noqa: B008  an immutable value
 ) -> Written:
-    """Figures side by side, each under its title; with `highway` the residual path is thick."""
+    """Figures side by side, each under its title; the residual path is thick in those of `highways`."""
     pairs = zip(sketches, values, strict=True)
     figures = [_Figure(sketch, title, shapes, known, theme, axes) for (sketch, title), known in pairs]
-    for figure in figures:
+    for figure, highway in zip(figures, highways, strict=True):
         figure.thick = trail(figure.wiring) if highway else set()
     ids, body = _Ids(), list[str]()
     for figure, top in zip(

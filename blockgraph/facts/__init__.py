@@ -87,6 +87,8 @@ def told(proofs: Proofs) -> Iterator[str]:
 
 
 def _highway_text(path: Highway) -> str:
+    if not path.exists:
+        return "none, every path goes through a sublayer"
     return "clean, additions only" if path.clean else f"through {_some(path.on_path)}"
 
 

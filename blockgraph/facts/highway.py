@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from operator import itemgetter
 
-from blockgraph.graph import Graph, Node, Repeat
+from blockgraph.graph import ROOT, Graph, Node, Repeat
 from blockgraph.op import Op
 from blockgraph.records import dataclass
 
@@ -28,10 +28,15 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Highway:
-    """The path: what stands on it besides additions, in order, and how many additions there are per layer."""
+    """The path: what stands on it besides additions, in order, and how many branches are added to it per layer."""
 
     stops: tuple[Stop, ...] = ()
     adds: int = 0
+
+    @property
+    def exists(self) -> bool:
+        """Whether a path goes around some sublayer: not if all go through maps and nothing is added on the way."""
+        return self.adds > 0 or all(stop.role != "other" for stop in self.stops)
 
     @property
     def clean(self) -> bool:
@@ -149,14 +154,17 @@ def _path(steps: Mapping[int, _Step | None], end: int) -> list[_Step] | None:
 def _told(graph: Graph, path: list[_Step], prefix: str = "", stack: str = "") -> Highway:
     stops: list[Stop] = []
     adds = 0
+    fork = path[0].before if path else 0  # behind the last sublayer on the path so far
     for step in path:
         if step.inner is not None:
             inner = [_of_body(step, body, prefix) for body in step.node.op.bodies]  # type: ignore[union-attr]
             stops += [stop for one in inner for stop in one.stops]
             adds += max(one.adds for one in inner)
         elif _role(step.node) == "add":
-            adds += not (_is_bias(graph, step.node) or _is_inside_sublayer(graph, step.node))
+            adds += _is_residual(graph, step, fork)
         else:
+            is_map = _role(step.node) == "other" and step.node.scope != ROOT
+            fork = step.node.outputs[0] if is_map else fork
             stops.append(Stop(prefix + _name(step.node), _role(step.node), step.node, graph, stack))
     return Highway(tuple(stops), adds)
 
@@ -169,6 +177,21 @@ def _of_body(step: _Step, body: Graph, prefix: str) -> Highway:
     path = _body_path(body, entry, output)
     name = step.node.scope or step.node.op.path
     return _told(body, path or [], f"{prefix}{name}.*.", name)
+
+
+def _is_residual(graph: Graph, step: _Step, fork: int) -> bool:
+    """Whether a branch is added that leaves the path behind the last sublayer on it: a sum of two goes around none."""
+    if _is_bias(graph, step.node) or _is_inside_sublayer(graph, step.node):
+        return False
+    waiting, seen = [value for value in step.node.inputs if value != step.before], set[int]()
+    while waiting:
+        value = waiting.pop()
+        if value == fork:
+            return True
+        if value not in seen:
+            seen.add(value)
+            waiting += graph.producers[value].inputs
+    return False
 
 
 def _is_bias(graph: Graph, node: Node) -> bool:
