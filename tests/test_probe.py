@@ -14,6 +14,7 @@ import pytest
 
 import blockgraph as bg
 from blockgraph.cli import progress
+from blockgraph.cli.commands.probe import told_apart
 from blockgraph.cli.terminal import Terminal
 from blockgraph.probe import Reading, measure, summarise
 from blockgraph.resize import with_depth
@@ -293,3 +294,29 @@ def test_the_skip_path_is_the_cheapest_of_several() -> None:
     assert found.norms == 0
     assert found.skip == pytest.approx([1.0, 1.0])
     assert set(found.branches) == {"n", "×"}
+
+
+def test_specs_of_the_same_name_are_told_apart_by_their_files(run: Run, tmp_path: Path) -> None:
+    text = (ROOT / PRE).read_text()
+    name = next(line.removeprefix("name: ") for line in text.splitlines() if line.startswith("name: "))
+    paths = [tmp_path / "one.yaml", tmp_path / "two.yaml"]
+    paths[0].write_text(text)
+    paths[1].write_text((ROOT / POST).read_text().replace("name: post_norm", f"name: {name}"))
+    words = [*SMALL, "--depth", "2", "--seeds", "1"]
+    assert [one["name"] for one in answer(run, *paths, *words)["probes"]] == ["one.yaml", "two.yaml"]
+    _, out, _ = run("probe", *paths, *words)
+    assert "A: one.yaml, B: two.yaml" in out
+    assert "one.yaml, 2 layers" in out
+
+
+@pytest.mark.parametrize(
+    ("names", "paths", "told"),
+    [
+        (["a", "b"], ["a.yaml", "b.yaml"], ["a", "b"]),
+        (["a", "a", "b"], ["d/one.yaml", "d/two.yaml", "b.yaml"], ["one.yaml", "two.yaml", "b"]),
+        (["a", "a"], ["d/a.yaml", "e/a.yaml"], ["d/a.yaml", "e/a.yaml"]),
+        (["a", "a"], ["a.yaml", "a.yaml"], ["a.yaml (1)", "a.yaml (2)"]),
+    ],
+)
+def test_files_then_paths_then_numbers_tell_specs_apart(names: list[str], paths: list[str], told: list[str]) -> None:
+    assert told_apart(names, paths) == told

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from argparse import ArgumentTypeError, Namespace
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from textwrap import wrap
@@ -80,6 +81,8 @@ def main(options: Namespace, terminal: Terminal) -> int:
         work = [_Spec(path, options) for path in options.specs]
     except Unready as unready:
         return terminal.failed(unready.one.findings, unready.one.lines)
+    for one, name in zip(work, told_apart([one.name for one in work], options.specs), strict=True):
+        one.name = name
     total = sum(len(one.programs) for one in work) * options.seeds
     probes: list[Probe] = []
     readings = tracked((step for one in work for step in one.steps()), total, "runs", terminal)
@@ -97,6 +100,16 @@ def main(options: Namespace, terminal: Terminal) -> int:
         write_file(options.plot, lambda file: file.write(plot(probes, format)), options.force)
         terminal.words(f"wrote {terminal.console.shown(options.plot)}\n")
     return exit_code(findings)
+
+
+def told_apart(names: Sequence[str], paths: Sequence[str]) -> list[str]:
+    """What to call specs: their names; where some clash their files, then their paths, and at last a number."""
+    found = list(names)
+    for others in ([os.path.basename(path) for path in paths], paths):
+        times = Counter(found)
+        found = [other if times[name] > 1 else name for name, other in zip(found, others, strict=True)]
+    times = Counter(found)
+    return [f"{name} ({found[:at].count(name) + 1})" if times[name] > 1 else name for at, name in enumerate(found)]
 
 
 def _refuse(options: Namespace) -> str:
