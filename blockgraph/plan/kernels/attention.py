@@ -135,11 +135,21 @@ def add_bias(emit: Emit, op: Attend, view: View, scores: Any, bias: Any, place: 
         emit(np.add, scores, bias[(*cut, slice(None), *last)], scores)
     if op.alibi:
         slopes = np.asarray(alibi_slopes(heads), emit.dtype).reshape(-1, share)[box[-1]][..., None, None]
-        emit(_take_distance, scores, slopes, view, rows, keys)
+        _take_distance(emit, view, scores, slopes, rows, keys)
 
 
-def _take_distance(scores: Any, slopes: Any, view: View, rows: slice, keys: slice) -> None:
-    scores -= slopes * np.abs(view.ahead(rows, keys)).astype(scores.dtype)
+def _take_distance(emit: Emit, view: View, scores: Any, slopes: Any, rows: slice, keys: slice) -> None:
+    """From each score the slope of its head times the distance between key and query."""
+    low, used = min(view.offset, 0), emit.used
+    places = emit.constant(("places", low, view.keys), lambda: np.arange(low, view.keys, dtype=emit.dtype))
+    first = view.offset - low
+    distance, taken = emit.room((rows.stop - rows.start, keys.stop - keys.start)), emit.room(scores.shape)
+    queries = places[first + rows.start : first + rows.stop, None]
+    emit(np.subtract, places[keys.start - low : keys.stop - low], queries, distance)
+    emit(np.absolute, distance, distance)
+    emit(np.multiply, distance, slopes, taken)
+    emit(np.subtract, scores, taken, scores)
+    emit.used = used  # it is free again: the way back takes many blocks in one kernel
 
 
 def _cap(emit: Emit, op: Attend, scores: Any) -> None:
