@@ -70,9 +70,9 @@ def numbers_told(graph: Graph, arrays: Mapping[int, Any]) -> dict[str, int]:
         told = False
         for dim, size in axes:
             symbol = open_symbol(dim, numbers)
-            value = None if symbol is None else solve(dim, symbol, size, numbers)
-            if symbol is not None and value is not None:
-                numbers[symbol], told = value, True
+            number = None if symbol is None else solve(dim, symbol, size, numbers)
+            if symbol is not None and number is not None:
+                numbers[symbol], told = number, True
     return numbers
 
 

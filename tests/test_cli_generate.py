@@ -178,6 +178,26 @@ def test_python_generates_what_the_command_does() -> None:
     decoder = one.program.decoder(one.cast("float32"))
     (only,) = decoder.generate(ids[:1], 6, stop=[int(new[0, 0])])
     assert only == new[:1, 0]
+    decoder = one.program.decoder(one.cast("float32"))
+    unsigned = np.asarray(ids, np.uint64)
+    np.testing.assert_array_equal(np.stack(list(decoder.generate(unsigned, 6, temperature=np.float32(0))), axis=1), new)
+
+
+def test_little_room_is_made_ahead_where_a_row_may_end_at_once() -> None:
+    program = bg.compile(
+        """
+dims: {C: 16, H: 2, V: 32}
+block: {norm: rms_norm, sublayers: [{kind: attention, heads: H, mask: causal, rotary: {style: half}}]}
+model:
+  inputs: {tokens: {ids: [B, T], below: V}}
+  parts: {embed: {kind: embedding, size: V, width: C}, layers: {kind: stack, of: block, repeat: 2}, head: {kind: linear, out: V}}
+  equations: y = head(layers(embed(tokens)))
+"""
+    )
+    tokens, params = program.sample(0, B=1, T=4)
+    decoder = program.decoder(params)
+    next(decoder.generate(tokens, 10**8, stop=[3]))
+    assert decoder.bytes < 10**7
 
 
 WRONG_CHOICES: dict[str, tuple[dict[str, Any], str]] = {
@@ -187,6 +207,8 @@ WRONG_CHOICES: dict[str, tuple[dict[str, Any], str]] = {
     "no number of ids": ({"count": 0}, r"BG022 .* `count`: whole number from 1 on expected, got 0"),
     "a temperature below 0": ({"temperature": -1}, r"BG022 .* `temperature`: number from 0 on expected, got -1"),
     "the best of some where the best is taken": ({"top_k": 3}, r"BG022 .* `top_k` chooses among what is drawn"),
+    "a seed below 0": ({"temperature": 1.0, "seed": -1}, r"BG022 .* `seed`: whole number from 0 on expected, got -1"),
+    "a seed that is a word": ({"temperature": 1.0, "seed": "x"}, r"BG022 .* `seed`: whole number from 0 on expected"),
     "a few ids too many": ({"count": 15}, r"BG109 .*\n  help: at most 14 new ids after this prompt: `--tokens 14`"),
 }
 
@@ -205,6 +227,23 @@ def test_a_generation_that_needs_more_memory_than_allowed_does_not_start(run: Ru
     assert "BG904" in err
     assert "ask for fewer --tokens" in err
     assert run(*words, "--max-memory", "100M")[0] == 0
+
+
+def test_the_memory_is_told_whatever_the_axes_of_the_prompt_are_called(run: Run, tmp_path: Path) -> None:
+    text = """
+dims: {C: 16, V: 32}
+model:
+  inputs: {tokens: {ids: [Z, S], below: V}}
+  parts: {embed: {kind: embedding, size: V, width: C}, head: {kind: linear, out: V}}
+  equations: y = head(cumsum(embed(tokens), "z [s] c"))
+"""
+    (tmp_path / "z.yaml").write_text(text)
+    program = bg.compile(tmp_path / "z.yaml")
+    tokens, params = program.sample(0, Z=1, S=3)
+    np.savez(tmp_path / "w.npz", **params)
+    words = ("--params", tmp_path / "w.npz", "--input", saved(tmp_path / "ids.npy", tokens.tolist()))
+    code, _, err = run("generate", tmp_path / "z.yaml", *words, "--tokens", 1_000_000, "--max-memory", "1M")
+    assert (code, "BG904" in err) == (2, True)
 
 
 @pytest.mark.parametrize(("prompt", "count"), [(1, 400), (300, 8)])

@@ -76,6 +76,17 @@ def test_they_agree_on_inputs_of_length_zero(shape: dict[str, int]) -> None:
     assert not compare(program, x, params, "float64")
 
 
+@pytest.mark.parametrize("plan", [True, False])
+def test_written_out_softmax_and_maxima_of_nothing_are_no_fault(plan: bool) -> None:
+    equations = """
+    s = softmax(einsum("b t c, b s c -> b t s", x, x), mask="causal")
+    top = max(x, "b t c -> b 1 c")
+    y = einsum("b t s, b s c -> b t c", s, x) + top - min(x, "b t c -> b 1 c")
+    """
+    program = bg.compile({"dims": {"C": 4}, "block": {"equations": equations}}, plan=plan)
+    assert program(np.zeros((2, 0, 4)), {}).shape == (2, 0, 4)
+
+
 def test_a_second_call_sees_other_inputs_and_parameters_changed_in_place() -> None:
     program, plain = block(), block()
     plain = bg.Program(plain.spec, plain.graph, plan=False)
@@ -227,6 +238,18 @@ def test_a_number_of_threads_beyond_all_reason_is_cut(monkeypatch: pytest.Monkey
     monkeypatch.setenv("BLOCKGRAPH_THREADS", "99999")
     assert thread_count() == thread_count(5000) == MAX_THREADS
     assert thread_count(-1) == 1
+    monkeypatch.setenv("BLOCKGRAPH_THREADS", "9" * 5000)
+    assert 1 <= thread_count() <= MAX_THREADS
+
+
+@pytest.mark.parametrize("score", [12.5, 24.5, -24.5])
+def test_scores_whose_exponentials_float16_does_not_hold_are_shifted(score: float) -> None:
+    equations = "y = merge(attend(heads(x, 1), heads(k, 1), heads(v, 1), scale=1))"
+    axes = {name: ["B", "T", "C"] for name in "xkv"}
+    program = bg.compile({"dims": {"C": 4}, "model": {"inputs": axes, "equations": equations}})
+    ones = np.ones((1, 200, 4), np.float16)
+    y = program({"x": ones, "k": ones * np.float16(score / 4), "v": ones * np.float16(3)}, {})
+    np.testing.assert_array_equal(y, np.full_like(ones, 3))
 
 
 def test_memory_of_a_result_is_used_again_when_nobody_has_it_any_more() -> None:

@@ -65,6 +65,64 @@ def test_nothing_is_written_twice(program: bg.Program, monkeypatch: pytest.Monke
     np.testing.assert_allclose(y, bg.compile(SPEC, plan=False)(inputs(1), params), rtol=1e-12, atol=1e-12)
 
 
+FORWARDS = {
+    "cumsum": 'y = cumsum(x, "b [t] c")',
+    "concat": "y = concat(x, x)*concat(x, x)",
+    "where": "y = where(x > 0, x, 2*x)",
+    "power": "y = (x*x)**1.5",
+    "shift": "y = shift(x, 1) + x",
+    "no key": 'y = merge(attend(heads(x, 4), heads(x[:, :7], 4), heads(x[:, :7], 4), mask="causal"))',
+}
+
+
+@pytest.mark.parametrize("name", FORWARDS)
+def test_calls_that_cannot_be_kept_are_made_on_the_arrays_of_their_run(name: str) -> None:
+    spec = {"dims": {"C": 32}, "block": {"equations": FORWARDS[name]}}
+    planned, plain = bg.compile(spec), bg.compile(spec, plan=False)
+    kept = [(x, planned(x, {}), planned.grad(x, {}).dx) for x in map(inputs, range(5))]
+    for x, y, dx in kept:
+        np.testing.assert_allclose(y, plain(x, {}), rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(dx, plain.grad(x, {}).dx, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", FORWARDS)
+def test_every_way_back_takes_its_own_cotangent(name: str) -> None:
+    spec = {"dims": {"C": 32}, "block": {"equations": FORWARDS[name]}}
+    planned, plain = bg.compile(spec), bg.compile(spec, plan=False)
+    x = inputs(0)
+    y, back = planned.vjp(x, {})
+    _, reference = plain.vjp(x, {})
+    cotangents = [np.random.default_rng(seed).standard_normal(y.shape) for seed in range(5)]
+    for dy, found in [(dy, back(dy).dx) for dy in cotangents]:
+        np.testing.assert_allclose(found, reference(dy).dx, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "equation", ["y = x[..., :2]", "y = x[:, None]", 'y = rearrange(x, "b t (h d) -> b h t d", h=2)']
+)
+def test_gradients_come_where_the_way_there_has_nothing_to_compute(equation: str) -> None:
+    spec = {"dims": {"C": 32}, "block": {"equations": equation}}
+    planned, plain = bg.compile(spec), bg.compile(spec, plan=False)
+    for number in range(3):
+        np.testing.assert_array_equal(planned.grad(inputs(number), {}).dx, plain.grad(inputs(number), {}).dx)
+
+
+@pytest.mark.parametrize("change", ["shape", "dtype", "writeable"])
+def test_a_result_that_the_caller_changed_is_not_handed_out_again(change: str, program: bg.Program) -> None:
+    x, params = program.sample(0, B=1, T=STEPS)
+    wanted = program(x, params).copy()
+    for _ in range(3):
+        y = program(x, params)
+        if change == "shape":
+            y.shape = (-1,)
+        elif change == "dtype":
+            y.dtype = np.int64  # type: ignore[misc]
+        else:
+            y.flags.writeable = False
+        del y
+        np.testing.assert_array_equal(program(x, params), wanted)
+
+
 def test_no_array_of_the_caller_is_held_after_a_run(program: bg.Program) -> None:
     _, params = program.sample(0, B=1, T=STEPS)
     for number in range(3):

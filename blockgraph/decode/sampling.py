@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from numbers import Integral, Real
 from typing import Any, Final
 
 from blockgraph.decode.decoder import Decoder
@@ -17,6 +18,7 @@ from blockgraph.records import dataclass
 from blockgraph.wording import counted, show_value
 
 PROMPT_ROWS: Final = 512  # positions of a prompt that are fed at once
+AHEAD: Final = 4096  # new positions for which room is made before the first, where a row may end sooner
 
 
 @dataclass(frozen=True)
@@ -68,9 +70,12 @@ def generate(decoder: Decoder, prompt: Any, count: int, choice: Choice) -> Itera
     if prompt.ndim != 2 or not prompt.shape[1]:
         message = f"a prompt is ids (B, T) with one position at least, and this has shape {prompt.shape}"
         raise InputError([Finding("BG302", message, Place(decoder.spec.path))])
+    if prompt.dtype.kind == "u":
+        prompt = prompt.astype(np.int64)  # beside ids without a sign NumPy would make floats of both
     _refuse_stop(decoder, ids, choice.stop)
     _refuse_count(decoder, prompt.shape[1], count)
-    decoder.room = max(decoder.room or 0, decoder.length + prompt.shape[1] + count - 1)
+    ahead = min(count, AHEAD) if choice.stop else count
+    decoder.room = max(decoder.room or 0, decoder.length + prompt.shape[1] + ahead - 1)
     return _continued(decoder, ids, scores, prompt, count, choice)
 
 
@@ -103,14 +108,16 @@ def until_stop(ids: Iterable[int], stop: Iterable[int]) -> list[int]:
 
 
 def _refuse_choice(decoder: Decoder, choice: Choice) -> None:
-    """A temperature that is none, or a choice among the best where the best is taken. Raises InputError (BG022)."""
+    """A temperature or seed that is none, or a choice among the best where the best is taken; InputError (BG022)."""
     heat = choice.temperature
     message = help = ""
-    if isinstance(heat, bool) or not isinstance(heat, int | float) or not 0 <= heat < math.inf:
+    if isinstance(heat, bool) or not isinstance(heat, Real) or not 0 <= heat < math.inf:
         message, help = f"`temperature`: number from 0 on expected, got {show_value(heat)}", "for example 0.8"
     elif choice.top_k is not None and not heat:
         message = "`top_k` chooses among what is drawn, and with temperature 0 the best id is taken"
         help = "set a temperature, such as 0.8, or leave top_k out"
+    elif isinstance(choice.seed, bool) or not isinstance(choice.seed, Integral) or choice.seed < 0:
+        message, help = f"`seed`: whole number from 0 on expected, got {show_value(choice.seed)}", "for example 1"
     if message:
         raise InputError([Finding("BG022", message, Place(decoder.spec.path), help)])
 

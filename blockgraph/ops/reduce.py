@@ -165,7 +165,7 @@ class Max(Extreme, name="max"):
     def forward(self, *arrays: Any) -> Any:
         """The largest."""
         plan = plan_for(self.axes, arrays[0].ndim)
-        return _arranged(arrays[0].max(axis=plan.reduced), plan)
+        return _arranged(arrays[0].max(axis=plan.reduced, initial=-np.inf), plan)
 
 
 @final
@@ -175,7 +175,7 @@ class Min(Extreme, name="min"):
     def forward(self, *arrays: Any) -> Any:
         """The smallest."""
         plan = plan_for(self.axes, arrays[0].ndim)
-        return _arranged(arrays[0].min(axis=plan.reduced), plan)
+        return _arranged(arrays[0].min(axis=plan.reduced, initial=np.inf), plan)
 
 
 @final

@@ -183,7 +183,7 @@ class Softmax(Op, name="softmax"):
 
 def softmax(x: Any) -> Any:
     """exp(x) / sum(exp(x)) over the last axis as a new array; a row of minus infinities gives zeros."""
-    largest = x.max(axis=-1, keepdims=True)
+    largest = x.max(axis=-1, keepdims=True, initial=-math.inf)
     largest = np.where(largest == -math.inf, np.zeros_like(largest), largest)
     y = np.subtract(x, largest)
     np.exp(y, out=y)

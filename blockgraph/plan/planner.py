@@ -195,7 +195,7 @@ def thread_count(threads: int | None = None) -> int:
     """How many threads a run may use: as asked for, else by BLOCKGRAPH_THREADS, else as many as there are cores."""
     if threads is None:
         told = os.environ.get(THREADS, "")
-        threads = int(told) if told.isascii() and told.isdigit() and int(told) else _cores()
+        threads = int(told) if len(told) < 10 and told.isascii() and told.isdigit() and int(told) else _cores()
     return min(max(1, threads), MAX_THREADS)
 
 

@@ -73,15 +73,23 @@ class Arrays:
         The system zeroes the pages of new memory one by one, which takes longer than to fill them.
         """
         made = self.made.setdefault(owner, [])
-        free = next((at for at in range(len(made)) if getrefcount(made[at]) == ONLY_HERE), None)
+        form = (self.plan.steps.shapes[owner], self.plan.steps.dtypes[owner])
+        free = next(
+            (at for at in range(len(made)) if getrefcount(made[at]) == ONLY_HERE and _is(made[at], *form)), None
+        )
         if free is None:
-            array = np.empty(self.plan.steps.shapes[owner], self.plan.steps.dtypes[owner])
+            array = np.empty(*form)
             made[GENERATIONS - 1 :] = []
             made.insert(0, array)
         else:
             array = made[free]
         self.passing[owner] = array
         return array
+
+
+def _is(array: Any, shape: tuple[int, ...], dtype: Any) -> bool:
+    """Whether an array that a caller had is still what he got."""
+    return array.shape == shape and array.dtype == dtype and bool(array.flags.carray)
 
 
 class Workspace:
@@ -95,9 +103,10 @@ class Workspace:
         self.arrays = Arrays(plan, self.arena)
         self._params: Sequence[Any] | None = None
         self._calls: dict[tuple[int, int, int], Written] = {}
-        self._one: dict[int, Written] = {}
+        self._one: dict[tuple[int, int], Written] = {}
         self._open: list[Written] = []
-        self._written: set[int] = set()
+        self._anew: set[tuple[int, int, int]] = set()
+        self._settled: set[tuple[int, int]] = set()
         self._stretches: Stretches | None = None
 
     def begin(self, inputs: Mapping[str, Any], params: Sequence[Any], own: bool = True) -> dict[int, Any]:
@@ -148,28 +157,31 @@ class Workspace:
         self._calls.clear()
         self._one.clear()
         self._open.clear()
-        self._written.clear()
+        self._anew.clear()
+        self._settled.clear()
         fixed = self.arrays.fixed = dict(self.plan.steps.constants)
         fixed.update(zip(self.plan.steps.params, params, strict=True))
 
     def _execute(self, first: int, last: int) -> None:
         """Run the stages from `first` to before `last`."""
         plan = self.plan
-        if first not in self._written:
+        if first == last:
+            return
+        if (first, last) not in self._settled:
             others = {*plan.steps.inputs, *plan.fresh}
             passing = {value: array for value, array in self.arrays.passing.items() if value in others}
             self._stretches = stretches(passing, self._params or ())
-            if self._stretches is not None:
-                self._written.add(first)
         if plan.limits:
             with limited(1 if len(plan.work) > 1 else plan.threads):
                 self._go(first, last)
         else:
             self._go(first, last)
+        if self._stretches is not None:
+            self._settled.add((first, last))
 
     def _go(self, first: int, last: int) -> None:
-        if first in self._one:
-            self._one[first].run(self.arrays.array)
+        if (first, last) in self._one:
+            self._one[first, last].run(self.arrays.array)
         elif len(self.plan.work) == 1:
             self._alone(first, last)
         elif first < last:
@@ -182,7 +194,7 @@ class Workspace:
             self._make(0, at, stages[at])
         keys = [(0, at, index) for at in range(first, last) for index in range(len(stages[at]))]
         if all(key in self._calls for key in keys):
-            self._one[first] = joined(self._calls.pop(key) for key in keys)
+            self._one[first, last] = joined(self._calls.pop(key) for key in keys)
 
     def _stages(self, thread: int, first: int, last: int) -> Sequence[Callable[[], None]]:
         def stage(at: int, segments: Sequence[Segment]) -> Callable[[], None]:
@@ -197,19 +209,22 @@ class Workspace:
             if kept is None:
                 emit = Emit(self.arena, self.plan.base(thread), self.plan.steps.dtype, self.constants)
                 segment.write(emit, self.arrays)
-                self._keep((thread, at, index), emit.calls, segment.changing)
+                if self.plan.keeps and (thread, at, index) not in self._anew:
+                    self._keep((thread, at, index), emit.calls, segment.changing)
                 for function, arguments in emit.calls:
                     function(*arguments)
             else:
                 kept.run(self.arrays.array)
 
     def _keep(self, key: tuple[int, int, int], calls: list[Call], changing: bool) -> None:
-        """Keep calls for the next run, if there are not too many and what changes in them can be exchanged."""
+        """Keep calls for the next run, if what changes in them can be exchanged."""
         kept = written(calls, self._stretches) if changing else Written(calls)
-        if self.plan.keeps and kept is not None:
+        if kept is not None:
             self._calls[key] = kept
             if kept.holes:
                 self._open.append(kept)
+        elif self._stretches is not None:
+            self._anew.add(key)
 
     def _result(self, value: int, kind: Kind, inputs: Mapping[str, Any], own: bool) -> Any:
         if kind == "input":  # as it was given, and not the copy of a small one

@@ -94,7 +94,7 @@ def _generate(options: Namespace, terminal: Terminal) -> int:
     ids, _ = vocabulary(program.spec, program.graph, program.schedule.timing.time)
     given = _given(program, ids.name, options)
     prompt = given.pop(ids.name)
-    _refuse_memory(program, prompt, given, options)
+    _refuse_memory(program, ids.name, prompt, given, options)
     params, notes = given_params(one, program, options)
     assert params is not None, "weights are given"
     choice = Choice(options.temperature, options.top_k, options.seed, tuple(options.stop))
@@ -161,7 +161,7 @@ def _masks(program: Program, context: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _refuse_memory(program: Program, prompt: Any, context: dict[str, Any], options: Namespace) -> None:
+def _refuse_memory(program: Program, ids: str, prompt: Any, context: dict[str, Any], options: Namespace) -> None:
     """Raises EnvironmentFailure (BG904) if it is estimated to need more memory than is allowed.
 
     What does not fit the spec is left to those who tell it.
@@ -173,7 +173,7 @@ def _refuse_memory(program: Program, prompt: Any, context: dict[str, Any], optio
     allowed = allowed_memory(options)
     if allowed is None or prompt.ndim != 2:
         return
-    numbers = {"B": len(prompt), **_sizes(program, context)}
+    numbers = _sizes(program, {**context, ids: prompt})
     total = prompt.shape[1] + options.tokens - 1
     try:
         report = foresee(program.schedule, numbers, prompt.shape[1], total, options.dtype)

@@ -22,7 +22,8 @@ QUERIES = 128
 GAPS = 4
 """How much longer a call takes on rows with gaps, such as those of one head, than on as many numbers without."""
 LARGE = 32
-"""Scores below this have exponentials of which thousands can be summed and mixed without coming near infinity."""
+"""Scores below this have exponentials of which thousands can be summed and mixed without coming near infinity, from
+float32 on."""
 
 Place = tuple[Box, slice, slice]
 """Batches and key heads, queries, keys."""
@@ -73,7 +74,8 @@ def _write(op: Attend, view: View, box: Box, rows: slice, keys: slice, emit: Emi
     joined = _score(emit, op, q, k, scores, saved=logs is not None)
     add_bias(emit, op, view, scores, more.get("score_bias"), (box, rows, keys), operands[0].shape[-3])
     _cap(emit, op, scores)
-    small = emit.room((1,), bool) if scores.size > SMALL and "sinks" not in more else None
+    wide = scores.size > SMALL and scores.dtype.itemsize >= 4 and "sinks" not in more
+    small = emit.room((1,), bool) if wide else None
     if small is not None:
         emit(_look, scores, small)
     masked = hide(emit, view, scores, more.get("keep"), (box, rows, keys)) or "score_bias" in more
