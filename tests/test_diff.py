@@ -104,6 +104,34 @@ def test_one_change_of_a_block_is_told_in_one_phrase(edits: list[tuple[str, str]
     assert told(BLOCK, *edits) == expected
 
 
+@pytest.mark.parametrize("placement", ["pre", "post", "sandwich", "output", "none", "[input, after]"])
+@pytest.mark.parametrize("dropped", [("attention",), ("feed_forward",), ("attention", "feed_forward")])
+def test_a_residual_that_is_dropped_is_told_of_the_sublayer_it_was_around(
+    placement: str, dropped: tuple[str, ...]
+) -> None:
+    whole = BLOCK.replace("placement: pre", f"placement: {placement}")
+    whole = whole.replace("  norm: layer_norm\n", "") if placement == "none" else whole
+    less = whole
+    for kind in dropped:
+        less = less.replace(f"kind: {kind}, ", f"kind: {kind}, residual: none, ")
+    names = ", ".join(dropped)
+    assert str(diff(graph(whole), graph(less))) == f"{names}: residual stream -> none"
+    assert str(diff(graph(less), graph(whole))) == f"{names}: residual none -> stream"
+
+
+def test_a_group_that_loses_its_residual_is_told_by_its_sublayers() -> None:
+    whole = BLOCK.replace(BOTH, f"    - {GROUP % 'separate'}")
+    assert told(whole, ("separate", "separate, residual: none")) == "attention, feed_forward: residual stream -> none"
+
+
+@pytest.mark.parametrize("placement", ["pre", "post", "sandwich", "output"])
+def test_what_else_changes_with_a_dropped_residual_is_told_beside_it(placement: str) -> None:
+    whole = BLOCK.replace("placement: pre", f"placement: {placement}")
+    less = whole.replace("heads: H", "heads: H, residual: none").replace("gelu_tanh", "relu")
+    expected = "attention: residual stream -> none; feed_forward: activation gelu_tanh -> relu"
+    assert str(diff(graph(whole), graph(less))) == expected
+
+
 @pytest.mark.parametrize(
     ("edits", "expected"),
     [

@@ -11,7 +11,7 @@ from blockgraph.diff.facts import facts, norm_text
 from blockgraph.diff.inside import inside
 from blockgraph.diff.naming import Naming, shown
 from blockgraph.diff.pairing import Pairing
-from blockgraph.diff.placement import Standing, arrangement, beside
+from blockgraph.diff.placement import Standing, Standings, arrangement, beside, read_alike
 from blockgraph.diff.structure import Outline
 from blockgraph.diff.units import Unit, Units
 from blockgraph.drawing.scopes import leaf_scope
@@ -22,7 +22,7 @@ def pair(left: Outline, right: Outline, naming: Naming) -> Pairing:
     """Match the units of two graphs, and learn from them which symbol is which."""
     found = Pairing(left.units, right.units, naming)
     found.pairs = align(left.keys, right.keys)
-    found.standings = left.standings, right.standings
+    found.standings = read_alike(left.standings, right.standings, found.pairs)
     _pair_by_role(found)
     naming.learn(_comparable(found))
     return found
@@ -34,7 +34,7 @@ def _pair_by_role(found: Pairing) -> None:
     forth, back = dict(found.pairs), {b: a for a, b in found.pairs}
     for i, before in ours.items():
         after = theirs.get(forth.get(i, -1))
-        if after is not None and before.plus and after.plus:
+        if after is not None and (before.plus or after.plus):
             common = before.norms.keys() & after.norms.keys()
             roles = [(before.norms[role], after.norms[role]) for role in sorted(common)]
             _rematch(found, before, after, [*roles, *zip(before.plus, after.plus, strict=False)])
@@ -49,8 +49,8 @@ def _pair_by_role(found: Pairing) -> None:
 
 def _rematch(found: Pairing, before: Standing, after: Standing, pairs: list[tuple[int, int]]) -> None:
     left, right = ({*one.norms.values(), *one.plus} for one in (before, after))
-    found.consumed[0].update(left)
-    found.consumed[1].update(right)
+    found.consumed[0].update(left | ({before.join} if after.plus else set()))
+    found.consumed[1].update(right | ({after.join} if before.plus else set()))
     settled = found.settled
     kept = [p for p in found.pairs if (p[0] not in left and p[1] not in right) or p in settled]
     taken = {a for a, _ in kept}, {b for _, b in kept}
@@ -113,7 +113,7 @@ def _placed(found: Pairing) -> Iterator[Change]:
     for i, before in ours.items():
         j = forth.get(i, -1)
         after = theirs.get(j)
-        if after is None or "none" in (before.residual, after.residual):
+        if after is None or before.residual == after.residual == "none":
             continue
         told = list(_stands(ours, theirs, i, j))
         if told:
@@ -123,14 +123,14 @@ def _placed(found: Pairing) -> Iterator[Change]:
             found.rewired |= {j, *after.norms.values(), *after.plus}
 
 
-def _stands(ours: dict[int, Standing], theirs: dict[int, Standing], i: int, j: int) -> Iterator[str]:
+def _stands(ours: Standings, theirs: Standings, i: int, j: int) -> Iterator[str]:
     before, after = ours[i], theirs[j]
     if before.placement != after.placement:
         yield f"placement {before.placement} -> {after.placement}"
     if before.residual != after.residual:
         yield f"residual {before.residual} -> {after.residual}"
     one, other = arrangement(ours, i), arrangement(theirs, j)
-    if one != other:
+    if one != other and "none" not in (before.residual, after.residual):
         yield f"{one} -> {other}"
 
 
@@ -154,7 +154,7 @@ def _lost_and_found(found: Pairing) -> Iterator[Change]:
             yield Change("+", *_called(found.right, j, found.standings[1]))
 
 
-def _called(units: Units, number: int, standing: dict[int, Standing]) -> tuple[str, tuple[str, ...]]:
+def _called(units: Units, number: int, standing: Standings) -> tuple[str, tuple[str, ...]]:
     """A unit that comes or goes: `final_norm (LayerNorm)`, `multiply by 0.5`, `branch scale 0.5` of a sublayer.
 
     A sum with what a part of parameters gives is that part, such as `positions (learned_positions)`.
@@ -200,8 +200,8 @@ def _by(units: Units, unit: Unit) -> Iterator[str]:
 def _wires(found: Pairing, i: int, j: int) -> Iterator[Change]:
     """What a unit reads, as far as it is not explained by units that came or went in between."""
     ours, theirs = found.left.all[i], found.right.all[j]
-    before = [_origin(found.left, value, found.forth, found.consumed[0]) for value in ours.reads]
-    after = [_origin(found.right, value, found.back, found.consumed[1]) for value in theirs.reads]
+    before = [_origin(found, 0, value) for value in ours.reads]
+    after = [_origin(found, 1, value) for value in theirs.reads]
     mapped = [found.forth.get(one, one) for one in before]
     commutes = theirs.op is not None and theirs.op.name in ("add", "multiply")
     if (sorted(mapped) == sorted(after)) if commutes else (mapped == after):
@@ -210,8 +210,10 @@ def _wires(found: Pairing, i: int, j: int) -> Iterator[Change]:
     yield Change("~", f"reads {one} -> {other}", (theirs.name,))
 
 
-def _origin(units: Units, value: int, matched: dict[int, int], consumed: set[int]) -> int:
+def _origin(found: Pairing, side: int, value: int) -> int:
     """The matched unit that a value comes from, seen through units that have no partner; inputs are negative."""
+    units, matched = ((found.left, found.forth), (found.right, found.back))[side]
+    dropped = found.dropped[side]
     for _ in range(len(units.all) + 1):
         number = units.maker.get(value)
         if number is None:
@@ -219,6 +221,9 @@ def _origin(units: Units, value: int, matched: dict[int, int], consumed: set[int
             return -1 - names.index(value) if value in names else -1000
         if number in matched or not units.all[number].reads:
             return number
+        if number in dropped:
+            value = units.all[dropped[number]].nodes[-1].outputs[0]
+            continue
         value = min(units.all[number].reads, key=lambda one: units.maker.get(one, -1))
     return -1000
 
@@ -235,8 +240,7 @@ def _outputs(found: Pairing) -> Iterator[Change]:
     yield from (Change("-", f"output {port.name}") for port in left.outputs[len(right.outputs) :])
     yield from (Change("+", f"output {port.name}") for port in right.outputs[len(left.outputs) :])
     for a, b in zip(left.outputs, right.outputs, strict=False):
-        before = _origin(found.left, a.value, found.forth, set())
-        after = _origin(found.right, b.value, found.back, set())
+        before, after = _origin(found, 0, a.value), _origin(found, 1, b.value)
         if found.forth.get(before, before) != after and not found.rewired:
             yield Change(
                 "~", f"comes from {_name(found.left, before)} -> {_name(found.right, after)}", (f"output {b.name}",)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from collections.abc import Iterable, Iterator
+from dataclasses import field, replace
 from typing import Final
 
 from blockgraph.diff.units import Unit, Units
@@ -16,15 +17,23 @@ NAMED: Final = {
     ("output",): "output",
 }
 STEPS: Final = 100  # ops on one residual path, at most
+Standings = dict[int, "Standing"]
+"""The standing of each sublayer, by number of its unit."""
 
 
 @dataclass(slots=True)
 class Standing:
-    """Where one sublayer stands. `norms` and `plus` are the units that play these roles."""
+    """Where one sublayer stands. `norms` and `plus` are the units that play these roles.
+
+    `branches` are the units that give each plus its branch, the last ones before it; `join` is where the branch is
+    added to what is no residual, -1 for nowhere.
+    """
 
     norms: dict[str, int] = field(default_factory=dict)
     residual: str = "none"
     plus: list[int] = field(default_factory=list)
+    branches: list[int] = field(default_factory=list)
+    join: int = -1
     base: int | None = None
 
     @property
@@ -34,7 +43,7 @@ class Standing:
         return NAMED.get(places, f"[{', '.join(places)}]")
 
 
-def standings(units: Units) -> dict[int, Standing]:
+def standings(units: Units) -> Standings:
     """The standing of each sublayer, by number of its unit. Value -1 is the input of the graph."""
     found = {}
     for number, unit in enumerate(units.all):
@@ -44,7 +53,7 @@ def standings(units: Units) -> dict[int, Standing]:
     return found
 
 
-def _settle(units: Units, found: dict[int, Standing]) -> None:
+def _settle(units: Units, found: Standings) -> None:
     """A norm that the skip itself has passed: the one after the sum before (post), or, first of all, a normed skip."""
     normed = [one for one in found.values() if one.residual == "normed"]
     firsts = [_source(units, one.norms["input"]) for one in normed]
@@ -100,9 +109,11 @@ def _climb(units: Units, number: int, one: Standing) -> int:
         elif op.role == "add" and len(units.all[above].reads) == 2:
             meets = _meets(units, above, top, one)
             if not meets:
+                one.join = -1 if one.plus else above
                 return top
             one.residual = meets if one.residual == "none" else one.residual
             one.plus.append(above)
+            one.branches.append(top)
             top = above
         else:
             return top
@@ -139,7 +150,67 @@ def _branch_of(units: Units, other: int, one: Standing) -> bool:
     return False
 
 
-def beside(units: Units, found: dict[int, Standing], number: int) -> tuple[str, tuple[str, ...]] | None:
+def read_alike(ours: Standings, theirs: Standings, pairs: Iterable[tuple[int, int]]) -> tuple[Standings, Standings]:
+    """The standings of two graphs, each matched sublayer read as its partner is where its graph allows both readings.
+
+    A norm between two sublayers may be the last of the one or the first of the other, and one behind a branch that is
+    added to nothing may be its output norm or the norm after the sum that is gone.
+    """
+    found, forth = (dict(ours), dict(theirs)), dict(pairs)
+    for i, j in forth.items():
+        before, after = found[0].get(i), found[1].get(j)
+        if before is None or after is None:
+            continue
+        if any(forth.get(plus, -2) == after.join for plus in _lone(ours, before)):
+            found[0][i] = _unplaced(before)
+        if any(forth.get(before.join) == plus for plus in _lone(theirs, after)):
+            found[1][j] = _unplaced(after)
+        if before.placement == after.placement:
+            continue
+        for one, number, placement in ((found[1], j, before.placement), (found[0], i, after.placement)):
+            reading = next((other for other in _readings(one, number) if other.placement == placement), None)
+            if reading is not None:
+                one[number] = reading
+                break
+    return found
+
+
+def _lone(found: Standings, own: Standing) -> list[int]:
+    """The sum of a sublayer that is added to the stream by itself, in no group."""
+    group = {plus for one in found.values() if set(one.plus) & set(own.plus) for plus in one.plus}
+    return list(group) if len(group) == 1 else []
+
+
+def _unplaced(one: Standing) -> Standing:
+    """A sublayer whose sum stays and only has another operand: that is told as what is read."""
+    return replace(one, residual="none", plus=[], branches=[])
+
+
+def _readings(found: Standings, number: int) -> Iterator[Standing]:
+    """Other ways to read how a sublayer stands."""
+    own = found[number]
+    others = {norm for n, one in found.items() if n != number for norm in one.norms.values()}
+    listed = [own]
+    for role in [role for role, norm in own.norms.items() if norm in others]:
+        if role != "input" or own.residual in ("normed", "none"):
+            listed += [_without(one, role) for one in listed]
+    yield from listed[1:]
+    for one in listed:
+        if one.residual == "none" and "output" in one.norms:
+            roles = {"after" if role == "output" else role: norm for role, norm in one.norms.items()}
+            yield replace(one, norms=roles)
+
+
+def _without(one: Standing, role: str) -> Standing:
+    """The same with a norm that is another sublayer's."""
+    norms = {name: norm for name, norm in one.norms.items() if name != role}
+    if role != "input":
+        return replace(one, norms=norms)
+    residual = "stream" if one.residual == "normed" else one.residual
+    return replace(one, norms=norms, base=one.norms[role], residual=residual)
+
+
+def beside(units: Units, found: Standings, number: int) -> tuple[str, tuple[str, ...]] | None:
     """What a factor on a residual path scales: the skip, or the branch of a sublayer; None for another op."""
     plus = _only_user(units, number)
     for sublayer, one in found.items():
@@ -162,7 +233,7 @@ def _comes_from(units: Units, number: int, sublayer: int) -> bool:
     return False
 
 
-def arrangement(found: dict[int, Standing], number: int) -> str:
+def arrangement(found: Standings, number: int) -> str:
     """`in turn`, or `in parallel` where another sublayer is added to the same sum from the same stream."""
     own = found[number]
     beside = [one for n, one in found.items() if n != number and one.base == own.base and set(one.plus) & set(own.plus)]

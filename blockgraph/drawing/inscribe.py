@@ -28,13 +28,13 @@ def op_box(op: Op, values: Sequence[Value], plate: int, write: Callable[[str], s
     if sign:
         return _sign_box(sign, values, wires, bare, plate)
     label, more = titled(op)
-    pattern = (label.removeprefix(f"{op.name} ").replace("->", "→"),) if "->" in label else tuple(map(write, more))
+    details = (label.removeprefix(f"{op.name} ").replace("->", "→"),) if "->" in label else tuple(map(write, more))
     if op.name == "where" and values[2:] == [HIDDEN]:
-        details = () if not isinstance(values[0], str) else (f"keeps {values[0]}",)
+        kept = () if not isinstance(values[0], str) else (f"keeps {values[0]}",)
         last = len(wires) - 1
         wires = tuple(replace(wire, name="" if place == last else "keep") for place, wire in enumerate(wires))
-        return Box("mask", "box", "other", details, wires, plate, direct=True, trunk=last)
-    details = (*pattern, f"with {', '.join(bare)}") if bare else pattern
+        return Box("mask", "box", "other", kept, wires, plate, direct=True, trunk=last)
+    details = (*details, f"with {', '.join(bare)}") if bare else details
     trunk = 0 if op.name in OPS_LIKE_PARTS and len(wires) == len(values) else None
     title = op.name if "->" in label else label
     return Box(title, "box", family(op, bare), details, wires, plate, direct=True, trunk=trunk)
