@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from blockgraph.dims import Dim, show
+from blockgraph.bounds import exceeded, remedy
+from blockgraph.dims import Dim, Shape, show
 from blockgraph.errors import Finding, InputError, Place, near
 from blockgraph.graph import Condition, Graph, Port
 from blockgraph.lazy import UNMASK, masked, np
@@ -133,7 +134,7 @@ def _by_name(spec: Spec, graph: Graph, x: Any) -> Mapping[str, Any]:
             raise InputError([Finding("BG302", message, Place(spec.path), help)])
         return {names[0]: x}
     findings = [
-        Finding("BG302", f"the input `{name}` is missing", _place(spec, port))
+        Finding("BG302", f"the input `{name}` is missing", _place(spec, port), f"give a dict with {listed}")
         for name, port in zip(names, graph.inputs, strict=True)
         if name not in x
     ]
@@ -166,19 +167,29 @@ def _misfit(port: Port, array: Any, shape: tuple[Dim, ...], numbers: dict[str, i
     """A finding if an array has not the shape of its input."""
     if array.ndim != len(shape):
         message = f"the input `{port.name}` is {show(shape)}, and the array has shape {array.shape}"
-        return [Finding("BG302", message, place)]
+        return [Finding("BG302", message, place, f"give an array with {_axes(shape)}")]
     for dim, size in zip(shape, array.shape, strict=True):
         symbol = open_symbol(dim, numbers)
         if symbol is not None:
             message = (
                 f"the input `{port.name}` is {show(shape)}, and the array's shape {array.shape} fits no `{symbol}`"
             )
-            return [Finding("BG302", message, place)]
+            help = f"one axis is {dim}: give it a size that a whole {symbol} makes"
+            return [Finding("BG302", message, place, help)]
         if dim.symbols <= numbers.keys() and dim.evaluate(numbers) != size:
             expected = f"{dim} = {dim.evaluate(numbers)}" if dim.symbols else str(dim)
             message = f"the input `{port.name}` is {show(shape)} with {expected}, and the array has shape {array.shape}"
-            return [Finding("BG302", message, place)]
+            fitting = (Dim(one.evaluate(numbers)) if one.symbols <= numbers.keys() else one for one in shape)
+            return [Finding("BG302", message, place, f"give an array of shape {show(tuple(fitting))}")]
     return []
+
+
+def _axes(shape: Shape) -> str:
+    """`3 axes: B, T and C`; what a 0-dimensional array is, in words."""
+    if not shape:
+        return "no axes: one number"
+    *rest, last = map(str, shape)
+    return f"{len(shape)} axes: {', '.join(rest)} and {last}" if rest else f"1 axis: {last}"
 
 
 def _ids_in_range(port: Port, array: Any, numbers: Mapping[str, int], place: Place) -> list[Finding]:
@@ -191,7 +202,10 @@ def _ids_in_range(port: Port, array: Any, numbers: Mapping[str, int], place: Pla
     where = [int(index) for index in wrong[0]]
     value = int(array[tuple(where)])
     message = f"`{port.name}` holds {value} at {where}, and ids run from 0 to {below - 1} ({port.below} = {below})"
-    return [Finding("BG303", message, place)]
+    help = f"give ids from 0 to {below - 1}"
+    if value >= below and port.below.symbols:
+        help += f", or raise {port.below} to {int(array.max()) + 1}"
+    return [Finding("BG303", message, place, help)]
 
 
 def broken_bounds(conditions: Iterable[Condition], numbers: Mapping[str, int]) -> list[Finding]:
@@ -201,13 +215,11 @@ def broken_bounds(conditions: Iterable[Condition], numbers: Mapping[str, int]) -
 
 
 def _broken(condition: Condition, numbers: Mapping[str, int]) -> Finding:
-    names = condition.smaller.symbols | condition.larger.symbols
-    known = ", ".join(f"{name} = {numbers[name]}" for name in sorted(names))
+    help = remedy(condition, numbers)
     if condition.relation == "at most":
-        sides = (condition.smaller, condition.larger)
-        small, large = (f"{dim} = {dim.evaluate(dict(numbers))}" if dim.symbols else str(dim) for dim in sides)
-        return Finding("BG109", f"{small} exceeds {large}", condition.place, condition.help)
-    return Finding("BG103", f"{condition.text} does not hold: {known}", condition.place, condition.help)
+        return Finding("BG109", exceeded(condition, numbers), condition.place, help)
+    known = ", ".join(f"{name} = {numbers[name]}" for name in sorted(condition.symbols))
+    return Finding("BG103", f"{condition.text} does not hold: {known}", condition.place, help)
 
 
 def checked_params(
@@ -222,7 +234,8 @@ def checked_params(
     missing = [name for name in wanted if name not in params]
     extra = [name for name in params if name not in wanted]
     if missing:
-        findings.append(Finding("BG301", f"{len(missing)} parameters are missing: {_first(missing)}", place))
+        message = f"{len(missing)} parameters are missing: {_first(missing)}"
+        findings.append(Finding("BG301", message, place, "`program.init(0)` draws all of them, as a dict by name"))
     if extra:
         found = near(str(extra[0]), wanted)
         findings.append(

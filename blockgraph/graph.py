@@ -137,7 +137,6 @@ class Condition:
     larger: Dim
     relation: str
     place: Place
-    help: str = ""
 
     @property
     def symbols(self) -> frozenset[str]:

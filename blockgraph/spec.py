@@ -88,7 +88,8 @@ class Spec(Displayed):
                     is_long = isinstance(value, str) and value.isdecimal()  # too long to be read as a number
                     expected = f"a size up to {MAX_DIM}" if is_long or _too_large(value) else "positive whole number"
                     shown = f"a number of {len(str(value)):,} digits" if is_long else show_value(value)
-                    report.add("BG022", f"{what}: {expected} expected, got {shown}", Place(self.path))
+                    help = "leave it out: the arrays of a run tell it; or give a number from 1 on"
+                    report.add("BG022", f"{what}: {expected} expected, got {shown}", Place(self.path), help)
             else:
                 choices = [*self.dims, *self.constants]
                 found = near(name, choices)

@@ -28,7 +28,7 @@ LEVELS: dict[str, float] = {
     **dict.fromkeys(("placement", "kind", "module"), 1.5),
     **dict.fromkeys(("ops", "kinds"), 2),
     **dict.fromkeys(("graph", "schema"), 3),
-    **dict.fromkeys(("read_module", "origins"), 3.25),
+    **dict.fromkeys(("read_module", "origins", "bounds"), 3.25),
     "sublayer": 3.4,
     "shortform": 3.5,
     **dict.fromkeys(("spec", "build", "facts", "cost", "lower", "same", "tables", "suppress", "fixes"), 4),

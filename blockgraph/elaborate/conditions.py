@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import field, replace
 from fractions import Fraction
 
+from blockgraph.bounds import exceeded, remedy, valued
 from blockgraph.dims import Dim, Divides
 from blockgraph.errors import Place
 from blockgraph.graph import Condition
@@ -88,7 +89,7 @@ class Conditions:
             if holds is False and condition.relation == "divides":
                 _report_remainder(condition, self.nouns[key], numbers, report, repeats)
             elif holds is False or _never(condition):
-                report.add("BG109", exceeded(condition, numbers), condition.place)
+                report.add("BG109", exceeded(condition, numbers), condition.place, remedy(condition, numbers))
             elif condition.smaller.symbols | condition.larger.symbols:
                 kept.append(replace(condition))
         return tuple(kept)
@@ -114,20 +115,6 @@ def _sides(room: Dim) -> tuple[Dim, Dim]:
 def is_no_size(dim: Dim, numbers: Mapping[str, int]) -> bool:
     """Whether a dim is no whole number, as C/H with C = 48 and H = 5."""
     return dim.symbols <= numbers.keys() and dim.evaluate(numbers).denominator != 1
-
-
-def valued(dim: Dim, numbers: Mapping[str, int]) -> str:
-    """A dim with its number where that says more: `4*C = 3072`."""
-    text = str(dim)
-    if not dim.symbols or dim.symbols - numbers.keys():
-        return text
-    value = dim.evaluate({symbol: numbers[symbol] for symbol in dim.symbols})
-    return f"{text} = {value}"
-
-
-def exceeded(condition: Condition, numbers: Mapping[str, int]) -> str:
-    """A bound that does not hold: `T = 513 exceeds L = 512`."""
-    return f"{valued(condition.smaller, numbers)} exceeds {valued(condition.larger, numbers)}"
 
 
 def _report_remainder(

@@ -70,7 +70,8 @@ class Env:
         if name == LAYER:
             if self.in_stack:
                 return Number(LAYER)
-            raise Fault("BG027", "`layer` has a meaning only inside a stack", node)
+            help = "write a number, or use the block in a stack: `layers: {kind: stack, of: block, repeat: 12}`"
+            raise Fault("BG027", "`layer` has a meaning only inside a stack", node, help)
         if self.lenient:
             return UNKNOWN
         raise Fault("BG027", f"unknown name `{name}`", node, self.suggest(name))
@@ -195,7 +196,7 @@ def build(spec: Spec, report: Report, changes: Mapping[str, Item] | None = None,
 def _override(env: Env, name: str, value: Any, path: SpecPath) -> None:
     if isinstance(value, str) and value.isdecimal():  # a number too long to be read as one
         message = f"dim `{name}`: a size up to {MAX_DIM} expected, got a number of {len(value):,} digits"
-        env.report.add("BG022", message, env.spec.document.value(path))
+        env.report.add("BG022", message, env.spec.document.value(path), "give a smaller number")
         return
     item = env.item(value, path)
     found = env.as_size(item, path) if item is not UNKNOWN else None
@@ -205,8 +206,9 @@ def _override(env: Env, name: str, value: Any, path: SpecPath) -> None:
     if number is None:
         env.dims[name] = found
     elif number < 1:
-        place = env.spec.document.value(path)
-        env.report.add("BG022", f"dim `{name}`: positive whole number expected, got {value}", place)
+        place, kept = env.spec.document.value(path), env.spec.dims[name].number
+        help = "give a number from 1 on" + ("" if kept is None else f", or leave it out: the file says {kept}")
+        env.report.add("BG022", f"dim `{name}`: positive whole number expected, got {value}", place, help)
     else:
         env.numbers[name] = number
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from blockgraph.bounds import valued
 from blockgraph.dims import Dim, Shape, show
 from blockgraph.elaborate.calls import Bound
-from blockgraph.elaborate.conditions import is_no_size, valued
+from blockgraph.elaborate.conditions import is_no_size
 from blockgraph.elaborate.items import Fault, Ref
 from blockgraph.errors import Related
 from blockgraph.graph import ROOT, Node
 from blockgraph.op import Misfit
 from blockgraph.pattern import PatternError
-from blockgraph.syntax import Binary, Expr, Name, Text, unparse
+from blockgraph.syntax import Binary, Call, Expr, Name, Text, unparse
 
 if TYPE_CHECKING:
     from blockgraph.elaborate.frame import Frame
@@ -53,6 +54,10 @@ def explain_misfit(frame: Frame, bound: Bound, node: Expr, refs: tuple[Ref, ...]
         lines = {int(line) for line in re.findall(r"\bline (\d+)", label)} | {frame.locate(guilty).start.line}
         related += _told_origin(frame, refs, blame, lines)
     help = _remedy(frame, refs, blame) or help
+    if misfit.code == "BG101" and not help:
+        help = _of_other_rank(
+            [(one.expr, frame.body.type(ref).shape) for one, ref in zip(bound.operands, refs, strict=True)]
+        )
     frame.report(misfit.code, message, guilty, help, label=label, related=related)
 
 
@@ -199,6 +204,20 @@ def _remedy(frame: Frame, refs: tuple[Ref, ...], blame: int | None) -> str:
     if out is not None and others and part is not None:
         return f"`out` of {part.decl.kind} is {out}; leave it out, or write `out: {others[0][-1]}`"
     return _literal(shapes, frame.body.session.env.numbers)
+
+
+def _of_other_rank(operands: list[tuple[Expr, Shape | None]]) -> str:
+    """How to keep the axes of what has fewer than the other operand, as a mean over some of them."""
+    ranks = [len(shape or ()) for _, shape in operands]
+    if len(set(ranks)) < 2 or not min(ranks):
+        return ""
+    expr = operands[ranks.index(min(ranks))][0]
+    if isinstance(expr, Call) and len(expr.args) == 2 and isinstance(pattern := expr.args[1], Text):
+        before, arrow, after = pattern.value.partition("->")
+        if arrow and "(" not in pattern.value:
+            kept = " ".join(axis if axis in after.split() else "1" for axis in before.split())
+            return f'keep the axes as 1: `{expr.name}({unparse(expr.args[0])}, "{before.strip()} -> {kept}")`'
+    return "both need the same number of axes: `[..., None]` adds one of size 1 at the end"
 
 
 def _literal(shapes: list[Shape | None], numbers: dict[str, int]) -> str:
