@@ -197,6 +197,31 @@ def test_real_models_differ_in_what_their_papers_say() -> None:
     ]
 
 
+def test_inputs_of_a_stack_are_matched_by_what_they_are() -> None:
+    t5, bart = (bg.check(ROOT / "specs" / "models" / f"{name}.yaml").graph for name in ("t5", "bart"))
+    assert t5 is not None
+    assert bart is not None
+    for left, right, sign in ((t5, bart, "-"), (bart, t5, "+")):
+        lines = diff(left, right).lines()
+        ports = [line for line in lines if "input" in line or "reads" in line]
+        assert ports == [f"{sign} input score_bias in encoder", f"{sign} input score_bias in decoder"]
+
+
+def test_inputs_are_matched_by_their_places_where_there_are_as_many_and_else_by_kind_and_name() -> None:
+    text = "dims: {C: 8}\nblock:\n  inputs: {x: [B, T, C], m: [B, T, C], keep: {bool: [B, T, 1]}}\n"
+    text += "  equations: y = tanh(where(keep, x, m))\n"
+    renamed = ("x: [B, T, C], m:", "m: [B, T, C], x:"), ("x, m))", "m, x))")
+    assert told(text, *renamed, ("tanh(", "tanh(2*")) == "+ multiply by 2"
+    gone = ("x: [B, T, C], m: [B, T, C], keep: {bool: [B, T, 1]}", "keep: {bool: [B, T, 1]}, m: [B, T, C]")
+    assert told(text, gone, ("where(keep, x, m)", "where(keep, m, 0)")).split("; ")[0] == "- input x"
+
+
+def test_another_use_of_a_part_is_called_one() -> None:
+    text = "dims: {C: 8}\nblock:\n  parts: {a: {kind: linear, out: C}}\n"
+    text += "  equations: |\n    h = tanh(x)\n    u = a(h)\n    y = u + a(u)\n"
+    assert told(text, ("a(u)", "a(h)")) == "a (use 2): reads a -> tanh"
+
+
 def test_any_two_specs_are_the_same_or_differ_in_words() -> None:
     graphs = [bg.check(path).graph for path in sorted((ROOT / "specs").rglob("*.yaml"))]
     known = [(Structure(graph), fingerprint(graph)) for graph in graphs if graph is not None]
@@ -231,8 +256,11 @@ model:
         ("width: C}}", "width: C}, head: {kind: linear, out: V}}"),
         ("embed(tokens) @ embed.table.T", "head(embed(tokens))"),
     )
-    expected = "embed: parameters shared with matmul -> of its own; - matmul by embed.table; + head (linear)"
-    assert told(text, *edits) == expected
+    assert told(text, *edits) == "- output tied to embed; + head (linear)"
+    untied = text
+    for old, new in edits:
+        untied = untied.replace(old, new)
+    assert told(untied, *((new, old) for old, new in edits)) == "+ output tied to embed; - head (linear)"
 
 
 def test_learned_positions_that_come_or_go_are_told_as_the_part_they_are() -> None:

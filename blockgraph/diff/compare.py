@@ -10,7 +10,7 @@ from blockgraph.diff.changes import Change
 from blockgraph.diff.facts import facts, norm_text
 from blockgraph.diff.inside import inside
 from blockgraph.diff.naming import Naming, shown
-from blockgraph.diff.pairing import Pairing
+from blockgraph.diff.pairing import NOWHERE, Pairing, paired_reads
 from blockgraph.diff.placement import Standing, Standings, arrangement, beside, read_alike
 from blockgraph.diff.structure import Outline
 from blockgraph.diff.units import Unit, Units
@@ -61,7 +61,7 @@ def _rematch(found: Pairing, before: Standing, after: Standing, pairs: list[tupl
 
 def _comparable(found: Pairing) -> Iterator[tuple[Any, Any]]:
     left, right = found.left.graph, found.right.graph
-    for a, b in zip(left.inputs, right.inputs, strict=False):
+    for a, b in found.ports:
         yield left.types[a.value].shape, right.types[b.value].shape
         yield a.below, b.below
     for i, j in found.pairs:
@@ -94,7 +94,7 @@ def _mark(found: Pairing, unit: int, told: Iterator[Change]) -> list[Change]:
 
 def _ports(found: Pairing) -> Iterator[Change]:
     left, right = found.left.graph, found.right.graph
-    for a, b in zip(left.inputs, right.inputs, strict=False):
+    for a, b in found.ports:
         before, after = left.types[a.value], right.types[b.value]
         if before.dtype != after.dtype:
             yield Change("~", f"{before.dtype} -> {after.dtype}", (f"input {b.name}",))
@@ -102,8 +102,9 @@ def _ports(found: Pairing) -> Iterator[Change]:
             yield Change("~", f"{shown(before.shape)} -> {shown(after.shape)}", (f"input {b.name}",))
         if not found.naming.same(a.below, b.below):
             yield Change("~", f"below {shown(a.below)} -> {shown(b.below)}", (f"input {b.name}",))
-    yield from (Change("-", f"input {port.name}") for port in left.inputs[len(right.inputs) :])
-    yield from (Change("+", f"input {port.name}") for port in right.inputs[len(left.inputs) :])
+    kept = {port.value for port, _ in found.ports}, {port.value for _, port in found.ports}
+    yield from (Change("-", f"input {port.name}") for port in left.inputs if port.value not in kept[0])
+    yield from (Change("+", f"input {port.name}") for port in right.inputs if port.value not in kept[1])
 
 
 def _placed(found: Pairing) -> Iterator[Change]:
@@ -175,7 +176,7 @@ def _called(units: Units, number: int, standing: Standings) -> tuple[str, tuple[
 
 def _part(name: str, kind: str) -> str:
     """A part with its kind, unless it is named after it."""
-    return name if name.partition("#")[0].rstrip("0123456789") == kind else f"{name} ({kind})"
+    return name if name.partition(" (")[0].rstrip("0123456789") == kind else f"{name} ({kind})"
 
 
 def _added(units: Units, unit: Unit) -> Iterator[str]:
@@ -200,9 +201,9 @@ def _by(units: Units, unit: Unit) -> Iterator[str]:
 def _wires(found: Pairing, i: int, j: int) -> Iterator[Change]:
     """What a unit reads, as far as it is not explained by units that came or went in between."""
     ours, theirs = found.left.all[i], found.right.all[j]
-    before = [_origin(found, 0, value) for value in ours.reads]
-    after = [_origin(found, 1, value) for value in theirs.reads]
-    mapped = [found.forth.get(one, one) for one in before]
+    read = paired_reads(ours, theirs)
+    before, after = [_origin(found, 0, value) for value in read[0]], [_origin(found, 1, value) for value in read[1]]
+    mapped = [found.partner(one) for one in before]
     commutes = theirs.op is not None and theirs.op.name in ("add", "multiply")
     if (sorted(mapped) == sorted(after)) if commutes else (mapped == after):
         return
@@ -218,14 +219,14 @@ def _origin(found: Pairing, side: int, value: int) -> int:
         number = units.maker.get(value)
         if number is None:
             names = [port.value for port in units.graph.inputs]
-            return -1 - names.index(value) if value in names else -1000
+            return -1 - names.index(value) if value in names else NOWHERE
         if number in matched or not units.all[number].reads:
             return number
         if number in dropped:
             value = units.all[dropped[number]].nodes[-1].outputs[0]
             continue
         value = min(units.all[number].reads, key=lambda one: units.maker.get(one, -1))
-    return -1000
+    return NOWHERE
 
 
 def _name(units: Units, number: int) -> str:
@@ -241,7 +242,7 @@ def _outputs(found: Pairing) -> Iterator[Change]:
     yield from (Change("+", f"output {port.name}") for port in right.outputs[len(left.outputs) :])
     for a, b in zip(left.outputs, right.outputs, strict=False):
         before, after = _origin(found, 0, a.value), _origin(found, 1, b.value)
-        if found.forth.get(before, before) != after and not found.rewired:
+        if found.partner(before) != after and not found.rewired:
             yield Change(
                 "~", f"comes from {_name(found.left, before)} -> {_name(found.right, after)}", (f"output {b.name}",)
             )

@@ -40,7 +40,7 @@ def _facts(found: Pairing, one: Facts, other: Facts, unit: Unit) -> Iterator[Cha
         if name.startswith("has "):
             yield from _presence(found, name[4:], before, after, unit)
         elif name == "kind":
-            names = () if unit.name.partition("#")[0].rstrip("0123456789") == after else (unit.name,)
+            names = () if unit.name.partition(" (")[0].rstrip("0123456789") == after else (unit.name,)
             yield Change("~", f"{shown(before)} -> {shown(after)}", names)
         else:
             yield Change("~", f"{name} {_shown(name, before)} -> {_shown(name, after)}", (unit.name,))
@@ -97,9 +97,25 @@ def _shares(found: Pairing, i: int, j: int) -> Iterator[Change]:
         if one != other:
             yield Change("+" if other else "-", text, name)
     before, after = _partners(found.left, i), _partners(found.right, j)
-    if {found.forth.get(one, -1) for one in before} != set(after):
+    tied = _output_of(found.left, before), _output_of(found.right, after)
+    if len(before) + len(after) == 1 and tied != (None, None):
+        found.consumed[0 if before else 1].update(before or after)
+        yield Change("-" if before else "+", f"output tied to {name[0]}")
+    elif {found.forth.get(one, -1) for one in before} != set(after):
         told = (_sharing(found.left, before), _sharing(found.right, after))
         yield Change("~", "parameters " + " -> ".join(told), name)
+
+
+def _output_of(units: Units, partners: list[int]) -> int | None:
+    """The matrix product with shared parameters that the output is made by, with no part after it."""
+    for one in partners:
+        op, above = units.all[one].op, one
+        while op is not None and len(set(units.users[above])) == 1 and units.users[above][0] >= 0:
+            above = units.users[above][0]
+            op = units.all[above].op
+        if op is not None and units.all[one].op is not None and units.users[above] == [-1]:
+            return one if units.all[one].kind == "matmul" else None
+    return None
 
 
 def _sharing(units: Units, partners: list[int]) -> str:

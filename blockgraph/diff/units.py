@@ -74,7 +74,9 @@ class Units:
         if isinstance(key, str):
             scope = self.graph.scopes[key]
             reads = tuple(dict.fromkeys(found))
-            return Unit(key, key.rpartition(".")[2], scope.kind, scope.family, self._around(key), tuple(nodes), reads)
+            path, _, use = key.rpartition(".")[2].partition("#")
+            name = f"{path} (use {use})" if use else path
+            return Unit(key, name, scope.kind, scope.family, self._around(key), tuple(nodes), reads)
         if isinstance(last.op, Repeat):
             return Unit(key, last.op.path, "stack", "stack", last.scope, tuple(nodes), tuple(found))
         family = "norm" if last.op.role == "norm" else "op"
