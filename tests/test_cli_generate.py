@@ -190,7 +190,10 @@ dims: {C: 16, H: 2, V: 32}
 block: {norm: rms_norm, sublayers: [{kind: attention, heads: H, mask: causal, rotary: {style: half}}]}
 model:
   inputs: {tokens: {ids: [B, T], below: V}}
-  parts: {embed: {kind: embedding, size: V, width: C}, layers: {kind: stack, of: block, repeat: 2}, head: {kind: linear, out: V}}
+  parts:
+    embed: {kind: embedding, size: V, width: C}
+    layers: {kind: stack, of: block, repeat: 2}
+    head: {kind: linear, out: V}
   equations: y = head(layers(embed(tokens)))
 """
     )

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import blockgraph as bg
+from blockgraph.adjoint.outer import Outer
 from blockgraph.dims import Dim
 from blockgraph.op import Op, Type
 from blockgraph.ops.activations import GeluTanh
@@ -111,6 +112,20 @@ def test_an_activation_is_made_again_only_if_it_is_larger_than_what_is_made_by_a
     part = {"kind": "feed_forward", "activation": "gelu_tanh"}
     assert kept_for_the_way_back(part, 24) == hidden
     assert kept_for_the_way_back(part, 8) == 1
+
+
+def test_no_value_is_made_again_in_more_steps_than_pay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(again, "LEAST", 0)
+    lines = [line for number in range(3 * again.MOST) for line in ("z = 0.5*z + b", f"x = x + z @ W{number}")]
+    params: dict[str, Any] = {"b": ["C"], **{f"W{number}": ["C", "C"] for number in range(3 * again.MOST)}}
+    program = bg.compile({"dims": {"C": 8}, "block": {"params": params, "equations": "\n".join(["z = x", *lines])}})
+    x, values = program.sample(0, B=2, T=5)
+    found = program.grad(x, values)
+    (ready,) = program._differentiators[False].planner._plans.values()
+    recipes = [step.op.recipe for stage in ready.plan.stages for step in stage.steps if isinstance(step.op, Outer)]
+    assert max(map(len, recipes)) == again.MOST
+    wanted = bg.Program(program.spec, program.graph, plan=False).grad(x, values)
+    np.testing.assert_allclose(found.dx, wanted.dx, rtol=1e-12)
 
 
 def kept_for_the_way_back(part: dict[str, Any], width: int) -> int:

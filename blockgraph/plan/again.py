@@ -40,7 +40,10 @@ def make_again(steps: Steps, kept: Container[int]) -> None:
 
 @dataclass(slots=True)
 class _Sparing:
-    """`held` are the large values of the way there that the way back reads, `dropped` those it is to make again."""
+    """`held` are the large values of the way there that the way back reads, `dropped` those it is to make again.
+
+    `lengths` tells in how many steps at most, `through` what is made again of a held value.
+    """
 
     steps: Steps
     kept: Container[int]
@@ -50,6 +53,8 @@ class _Sparing:
     makers: dict[int, Step] = field(default_factory=dict)
     held: set[int] = field(default_factory=set)
     dropped: set[int] = field(default_factory=set)
+    lengths: dict[int, int] = field(default_factory=dict)
+    through: dict[int, set[int]] = field(default_factory=dict)
     places: dict[int, int] = field(default_factory=dict)
     copies: dict[int, int] = field(default_factory=dict)
     new: Iterator[int] = field(init=False)
@@ -92,14 +97,22 @@ class _Sparing:
         return fixed
 
     def _drop(self, step: Step, own: set[int]) -> None:
-        """Drop the outputs of a step if what must be kept in their place is less."""
+        """Drop the outputs of a step if what must be kept in their place is less, and no recipe becomes too long."""
         self.held -= own
         missing = {value for value in step.inputs if self._recipe(value, MOST - 1) is None}
-        if sum(map(self.steps.bytes, missing)) < sum(map(self.steps.bytes, own)):
-            self.held |= missing
-            self.dropped |= own
-        else:
-            self.held |= own
+        self.held |= missing
+        recipes = {value: self._recipe(value) or [] for value in own}
+        longer = sum(map(len, recipes.values()))
+        users = {user for value in own for user in self.through.get(value, ())}
+        fits = all(self.lengths[user] + longer <= MOST for user in users)
+        if not fits or sum(map(self.steps.bytes, missing)) >= sum(map(self.steps.bytes, own)):
+            self.held = self.held - missing | own
+            return
+        self.dropped |= own
+        self.lengths.update({value: len(recipe) for value, recipe in recipes.items()})
+        self.lengths.update({user: self.lengths[user] + longer for user in users})
+        for leaf in {leaf for recipe in recipes.values() for one in recipe for leaf in one.inputs} & self.held:
+            self.through.setdefault(leaf, set()).update(own, users)
 
     def _recipe(self, value: int, most: int | None = None) -> list[Step] | None:
         """The steps that make a value of what is held, in order; None if there are none, or more than `most`."""

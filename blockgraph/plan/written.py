@@ -60,11 +60,12 @@ def joined(parts: Iterable[Written]) -> Written:
 
 def stretches(passing: Mapping[int, Any], staying: Iterable[Any]) -> Stretches | None:
     """Where arrays lie that are others at every run; None if not all do so row after row and in memory of their own."""
+    if not all(array.flags.c_contiguous for array in passing.values()):
+        return None
     found = {value: _stretch(array) for value, array in passing.items()}
     rest = [*found.values(), *map(_stretch, staying)]
     shared = sum(low < end and start < high for low, high in found.values() for start, end in rest)
-    dense = all(array.flags.c_contiguous for array in passing.values())
-    return found if dense and shared == sum(low < high for low, high in found.values()) else None
+    return found if shared == sum(low < high for low, high in found.values()) else None
 
 
 def written(calls: Iterable[Call], passing: Stretches | None) -> Written | None:
