@@ -24,7 +24,7 @@ _PUBLIC = {
     "Program": "api",
     "Trace": "trace",
     "TransformerBlock": "api",
-    "render": "api",
+    "render": "depict",
     "render_html": "depict",
     "CrossEntropy": "losses",
     "Block": "build",

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from blockgraph.checking import Source
     from blockgraph.decode.decoder import Decoder
     from blockgraph.decode.derive import Schedule
-    from blockgraph.drawing import Level, Rankdir, Shapes
-    from blockgraph.drawing.figure import Figure
 
 DEFAULT_SIZES = {"B": 2}
 DEFAULT_SIZE = 8
@@ -361,28 +359,6 @@ class TransformerBlock:
             raise InputError([Finding("BG402", "backward needs a forward before it", place, "call the block first")])
         dx, self.grads = self._back(dy)
         return dx
-
-
-def render(
-    *sources: Source | Program,
-    level: Level = "sublayer",
-    rankdir: Rankdir = "BT",
-    expand: bool = False,
-    shapes: Shapes = "changes",
-) -> Figure:
-    """One figure of one or more specs side by side; it shows itself in a notebook.
-
-    `level` says how close to look: a block as one box, its sublayers, or every op; `rankdir` whether
-    the figure runs upwards (BT) or to the right (LR).
-    `figure.source` is its DOT text, `figure.pipe("png")` a picture. Raises SpecError, EnvironmentFailure.
-    """
-    from blockgraph.drawing import to_dot
-    from blockgraph.drawing.figure import Figure
-
-    programs = [one if isinstance(one, Program) else compile(one) for one in sources]
-    captions = [one.spec.source for one in programs]
-    graphs = [one.graph for one in programs]
-    return Figure(to_dot(graphs, level=level, rankdir=rankdir, expand=expand, shapes=shapes, captions=captions))
 
 
 def _numbered(shape: Shape, numbers: Mapping[str, int]) -> tuple[int, ...]:

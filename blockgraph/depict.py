@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from blockgraph.checking import Checked, check
-from blockgraph.drawing import Marks, Shapes, ThemeName, Told, faults, guilty, mended, to_dot, to_mermaid
+from blockgraph.drawing import (
+    Level,
+    Marks,
+    Rankdir,
+    Shapes,
+    ThemeName,
+    Told,
+    faults,
+    guilty,
+    mended,
+    to_dot,
+    to_mermaid,
+)
 from blockgraph.elaborate import elaborate
 from blockgraph.graph import Graph
 from blockgraph.records import dataclass
@@ -15,6 +27,7 @@ from blockgraph.records import dataclass
 if TYPE_CHECKING:  # pages and programs are loaded when there are some
     from blockgraph.api import Program
     from blockgraph.checking import Source
+    from blockgraph.drawing.figure import Figure
     from blockgraph.page import Subject
 
 
@@ -54,6 +67,35 @@ def graphs_of(checked: Checked) -> list[Graph]:
         blocks = [elaborate(replace(spec, main=name, name=name)).graph for name in spec.modules if name != spec.main]
         found += [block for block in blocks if block is not None and guilty(block)]
     return found if checked.ok else [mended(each, checked.findings, checked.line) for each in found]
+
+
+def render(
+    *sources: Source | Program,
+    level: Level = "sublayer",
+    rankdir: Rankdir = "BT",
+    expand: bool = False,
+    shapes: Shapes = "changes",
+    numbers: bool = False,
+    params: bool = False,
+    highway: bool = False,
+    theme: ThemeName | Literal["auto"] = "light",
+) -> Figure:
+    """One figure of one or more specs side by side; it shows itself in a notebook.
+
+    `figure.save("x.svg")` writes the format of the ending (.svg .png .pdf .dot .gv), `figure.pipe("png")` gives the
+    picture as bytes, `figure.source` is its DOT text. The options are those of the command `render`: `level` says how
+    close to look, `rankdir` whether the figure runs upwards (BT) or to the right (LR), `expand` writes stacks out,
+    `numbers` writes sizes as numbers, `params` the parameters of each part, `highway` draws the residual path thick,
+    `theme` is for a light or a dark page, for print, or by the page (auto). Raises SpecError, EnvironmentFailure.
+    """
+    from blockgraph.api import Program, compile
+    from blockgraph.drawing.figure import Figure
+
+    programs = [one if isinstance(one, Program) else compile(one) for one in sources]
+    told = Told(level=level, rankdir=rankdir, expand=expand, shapes=shapes, numbers=numbers)
+    told |= Told(params=params, highway=highway, captions=[one.spec.source for one in programs])
+    dot = to_dot([one.graph for one in programs], theme="light" if theme == "auto" else theme, **told)
+    return Figure(dot, adapts=theme == "auto")
 
 
 def render_html(

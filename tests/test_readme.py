@@ -34,7 +34,9 @@ def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(ROOT)
     names: dict[str, object] = {}
     for code in PYTHON:
-        exec(compile(code.replace("weights.safetensors", f"{tmp_path}/w.safetensors"), "README.md", "exec"), names)
+        for file in ("weights.safetensors", "pre_norm.svg"):
+            code = code.replace(file, f"{tmp_path}/{file}")
+        exec(compile(code, "README.md", "exec"), names)
     assert names["y"].shape == (1, 6, 128)  # type: ignore[attr-defined]
 
 

@@ -12,7 +12,6 @@ from blockgraph.cli.files import refuse_existing, write_file
 from blockgraph.cli.terminal import Terminal, exit_code
 from blockgraph.errors import EnvironmentFailure, Finding, Place, at, near
 
-ENDINGS: Final = {".svg": "svg", ".png": "png", ".pdf": "pdf", ".dot": "dot", ".gv": "dot"}
 MERMAID: Final = {".mmd": "mermaid"}
 PAGE: Final = {".html": "html"}
 TEXTS: Final = ("dot", "mermaid")
@@ -23,6 +22,8 @@ def checked_output(path: str, options: Namespace, more: Mapping[str, str] | None
 
     `more` are endings beside those of Graphviz, with their formats.
     """
+    from blockgraph.drawing import ENDINGS
+
     endings = {**ENDINGS, **(more or {})}
     if path == "-" and options.format == "json":
         options.usage("-o - and --format json would both write to standard output: name a file")

@@ -15,7 +15,7 @@ from blockgraph.drawing.faults import faults, guilty, mended
 from blockgraph.drawing.levels import Level
 from blockgraph.drawing.marking import NO_MARKS, Key, Mark, Marks
 from blockgraph.drawing.mermaid import write_mermaid
-from blockgraph.drawing.program import draw, find_dot, picture
+from blockgraph.drawing.program import ENDINGS, draw, find_dot, picture
 from blockgraph.drawing.text import Label, label
 from blockgraph.drawing.themes import THEMES, ThemeName, adaptive, dark_rules
 from blockgraph.drawing.wiring import Wiring
@@ -103,6 +103,7 @@ def _title(graph: Graph, caption: str, params: bool) -> Label:
 
 
 __all__ = [
+    "ENDINGS",
     "Box",
     "Key",
     "Level",

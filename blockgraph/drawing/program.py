@@ -20,6 +20,8 @@ from xml.parsers.expat import ExpatError, ParserCreate
 from blockgraph.errors import EnvironmentFailure, Finding, Place
 
 Format = Literal["svg", "png", "pdf"]
+ENDINGS: Final = {".svg": "svg", ".png": "png", ".pdf": "pdf", ".dot": "dot", ".gv": "dot"}
+"""The format of a file by the ending of its name."""
 SECONDS: Final = 30
 PURE: Final = "graphviz-pure"
 VARIABLE: Final = "BLOCKGRAPH_DOT"
