@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from blockgraph.habits import for_method
 from blockgraph.scan import (
     MAX_DEPTH,
     MAX_LENGTH,
@@ -250,7 +251,8 @@ class _Reader:
             column, help = _last_word(node), "only `part.param` and `.T` have a dot"
         elif isinstance(node, ast.Call) and not isinstance(node.func, ast.Name):
             help = "only a name can be called; to multiply write `*`"
-            column = column if not isinstance(node.func, ast.Attribute) else _last_word(node.func)
+            if isinstance(node.func, ast.Attribute):
+                column, help = _last_word(node.func), for_method(node.func.attr)
         elif isinstance(node, ast.Starred):
             end, help = column + 1, "name each argument"
         elif isinstance(node, ast.Call):

@@ -252,6 +252,15 @@ def find_kind(name: str) -> type[Kind] | None:
     return KINDS.get(name)
 
 
+def called_elsewhere(name: str) -> str | None:
+    """The kind that others call by this name."""
+    plain = name.casefold().replace("-", "").replace("_", "")
+    for kind, model in load_kinds().items():
+        if plain in (one.replace("_", "") for one in model.elsewhere):
+            return kind
+    return None
+
+
 @cache
 def _files() -> frozenset[str]:
     return frozenset(modules_in(PACKAGE))

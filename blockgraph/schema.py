@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from blockgraph.errors import SpecPath, near
+from blockgraph.habits import NO_DROPOUT, is_dropout
 from blockgraph.kind import EXPRESSION, Init, RealNumber, Use, refuse
 from blockgraph.module import Report
 from blockgraph.source import Document
@@ -231,7 +232,7 @@ def validate(
         slips = _slips(unknown, read, model, choices)
         missing -= set(slips.values())
         abroad = {key: meant for key in unknown if (meant := _abroad(model, key, read[key])) and meant[0] not in read}
-        stranger = next((key for key in unknown if key not in abroad and near(key, choices) is None), None)
+        stranger = next((key for key in unknown if key not in abroad and _is_strange(key, choices)), None)
         lost = sorted(missing - told)
         for key, fault in faults.items():
             if key == stranger and lost:
@@ -250,6 +251,11 @@ def validate(
         for key, option in slips.items():
             document.read_as(path, key, option)
         read = {key: value for key, value in read.items() if key not in faults} | dict(renamed.values())
+
+
+def _is_strange(key: str, choices: Iterable[str]) -> bool:
+    """Whether a key is near none, so that it may mean any that is missing."""
+    return near(key, choices) is None and not is_dropout(key)
 
 
 def _abroad(model: type[BaseModel], key: str, value: Any) -> tuple[str, str] | None:
@@ -304,6 +310,8 @@ def _report(
 
 def suggestion(word: str, choices: Iterable[str]) -> str:
     """`did you mean ...?`, or the list of what may stand."""
+    if is_dropout(word):
+        return NO_DROPOUT
     names = list(choices)
     found = near(word, names)
     return f"did you mean `{found}`?" if found else f"one of {', '.join(names)}"

@@ -49,7 +49,7 @@ def read_sublayer(
         return None
     rest = {key: value for key, value in options.items() if key not in WIRING_KEYS}
     passed, whole = _passed(keys.with_, (*path, "with"), document, report)
-    strange = _is_strange(kind, rest)
+    strange = _is_strange(kind, rest) or "with" in misread(keys, wiring)
     whole = whole and not misread(keys, wiring) and not strange
     return Sublayer(name, number, keys, passed, PartDecl(name, kind, rest, path, guessed=strange), path, whole)
 

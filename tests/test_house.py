@@ -20,7 +20,7 @@ NAMES = [path.relative_to(ROOT).as_posix() for path in FILES]
 # A module imports modules of lower levels, and those of its own folder. A folder has one level.
 LEVELS: dict[str, float] = {
     "records": -1,
-    **dict.fromkeys(("errors", "dims", "lazy", "syntax", "wording", "display", "collector"), 0),
+    **dict.fromkeys(("errors", "dims", "lazy", "syntax", "wording", "display", "collector", "habits"), 0),
     **dict.fromkeys(("number", "solve", "room"), 0.25),
     **dict.fromkeys(("pattern", "scan"), 0.5),
     **dict.fromkeys(("op", "equation", "source", "report"), 1),

@@ -9,6 +9,8 @@ from typing import Any
 
 from blockgraph.elaborate.items import Cut, Fault, describe, known_numbers, real, size
 from blockgraph.errors import near
+from blockgraph.habits import for_function
+from blockgraph.kind import find_kind
 from blockgraph.op import Op, Refusal, load_ops, signature_of
 from blockgraph.records import dataclass
 from blockgraph.syntax import Call, Expr
@@ -189,6 +191,10 @@ def _counted(names: Sequence[str]) -> str:
 
 def nearest_function(name: str) -> str:
     """Help for a function that does not exist."""
+    if help := for_function(name):
+        return help
+    if find_kind(name) is not None:
+        return f"declare a part of this kind under `parts`, as `{name}: {{kind: {name}}}`"
     found = near(name, functions())
     return f"did you mean `{found}`?" if found else "a part of this name is not declared, and no function has it"
 

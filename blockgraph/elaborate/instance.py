@@ -143,9 +143,17 @@ class Instance(ABC):
             args[name] = argument
         missing = [name for name in names if name not in args and name not in optional]
         if missing:
-            frame.report("BG028", f"{title} needs the input `{missing[0]}`", node, f"it takes {', '.join(names)}")
+            help = self._passing(frame, missing[0]) or f"it takes {', '.join(names)}"
+            frame.report("BG028", f"{title} needs the input `{missing[0]}`", node, help)
             return None
         return args
+
+    def _passing(self, frame: Frame, name: str) -> str:
+        """How a sublayer is passed an input; nothing for what an equation calls."""
+        if "sublayers" not in self.decl.path:
+            return ""
+        declared = "" if name in frame.values else f"declare `{name}` under `inputs` of the block, and "
+        return f"{declared}pass it by name: `with: [{name}]`"
 
     def parameter(self, name: str, node: Attr) -> Ref:
         """`part.param` in an equation. Raises Fault."""

@@ -12,7 +12,8 @@ from blockgraph.dims import Dim
 from blockgraph.elaborate.env import Env
 from blockgraph.elaborate.items import UNKNOWN, Fault, Item, real
 from blockgraph.errors import SpecPath, near
-from blockgraph.kind import Kind, Marker, find_kind, load_kinds, markers
+from blockgraph.habits import NO_DROPOUT, is_dropout
+from blockgraph.kind import Kind, Marker, called_elsewhere, find_kind, load_kinds, markers
 from blockgraph.module import PartDecl
 from blockgraph.number import Number
 from blockgraph.op import OPS
@@ -50,13 +51,14 @@ def look_up(decl: PartDecl, env: Env) -> Found | None:
     choices = [*load_kinds(), *(op for op, one in OPS.items() if one.activation), *_blocks(spec)]
     if spec.unread & {"block", "blocks"}:
         return None  # it may be one of those
-    meant = "gelu_erf" if name == "gelu" else _called_elsewhere(name) or near(name, choices)
+    meant = "gelu_erf" if name == "gelu" else called_elsewhere(name) or near(name, choices)
     place = spec.document.value(_kind_path(decl, spec))
     if name == "gelu":
         help = "write `gelu_erf` (the exact form) or `gelu_tanh` (the approximation)"
         env.report.add("BG024", "`gelu` names two different functions", place, help)
     elif name not in env.report.unknown_names:
         help = f"did you mean `{meant}`?" if meant else _kinds_text(spec)
+        help = NO_DROPOUT if is_dropout(name) else help
         if name == "none" and decl.path[-1:] == ("norm",):
             help = "to go without norms leave `norm` out and write `placement: none`"
         env.report.add("BG023", f"unknown kind `{name}`", place, help)
@@ -66,15 +68,6 @@ def look_up(decl: PartDecl, env: Env) -> Found | None:
             env.report.unknown_names.add(name)
     found = _named(meant, spec) if meant else None
     return found and replace(found, guessed=True)
-
-
-def _called_elsewhere(name: str) -> str | None:
-    """The kind that others call by this name."""
-    plain = name.casefold().replace("-", "").replace("_", "")
-    for kind, model in load_kinds().items():
-        if plain in (one.replace("_", "") for one in model.elsewhere):
-            return kind
-    return None
 
 
 def _kind_path(decl: PartDecl, spec: Spec) -> tuple[str | int, ...]:

@@ -30,8 +30,11 @@ def report_unused(spec: Spec, report: Report) -> None:
             continue  # what could not be read may use it; one that reads the same has nothing of no use
         unused = list(_unused(module, spec))
         found[module.name] = bool(unused)
-        if unused and not _is_misspelt(module, report):
+        if unused and not _is_among(("BG025", "BG026"), module, report):
+            lacking = _is_among(("BG028",), module, report)
             for one in unused:
+                if lacking and one.code == "BG203":
+                    continue  # a call lacks a value: it may be this one
                 report.add(one.code, one.message, one.place, one.help, severity="warning")
 
 
@@ -51,10 +54,10 @@ def _unused(module: Module, spec: Spec) -> Iterator[Unused]:
         yield Unused("BG203", f"the {what} `{name}` is never used", place, help)
 
 
-def _is_misspelt(module: Module, report: Report) -> bool:
-    """Whether its equations read or call a name that does not exist: it may mean the one that seems to be of no use."""
+def _is_among(codes: tuple[str, ...], module: Module, report: Report) -> bool:
+    """Whether a name that does not exist is read or called in it: it may mean the one that seems to be of no use."""
     start = spec_path(module.path)
-    return any(one.code in ("BG025", "BG026") and one.place.spec_path.startswith(start) for one in report.findings)
+    return any(one.code in codes and one.place.spec_path.startswith(start) for one in report.findings)
 
 
 def _read(equation: Equation) -> Iterator[str]:

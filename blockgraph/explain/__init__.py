@@ -18,7 +18,8 @@ from blockgraph.explain.placement_page import placement_text
 from blockgraph.explain.table import WIDTH, columns, reflowed
 from blockgraph.explain.written_out import expansion
 from blockgraph.facts import prove
-from blockgraph.kind import load_kinds
+from blockgraph.habits import NO_DROPOUT, is_dropout
+from blockgraph.kind import called_elsewhere, load_kinds
 from blockgraph.lints import lint
 from blockgraph.placement import NAMED
 from blockgraph.source import decode, parse
@@ -107,8 +108,10 @@ _TEXTS: dict[str, Callable[[str, int], str]] = {
 
 def _unknown(word: str) -> Finding:
     choices = [name for names in topics().values() for name in names]
-    nearest = near(word, choices)
+    nearest = called_elsewhere(word) or near(word, choices)
     meant = [name for name in choices if name.startswith(f"{word}_")] or ([nearest] if nearest else [])
     guess = " or ".join(dict.fromkeys(f"`{name}`" for name in meant))
+    if is_dropout(word):
+        return Finding("BG039", f"nothing is known about `{word}`", Place(""), NO_DROPOUT)
     help = f"did you mean {guess}?" if meant else "`blockgraph explain` without a word lists what there is"
     return Finding("BG039", f"nothing is known about `{word}`", Place(""), help)

@@ -19,6 +19,7 @@ class LayerNorm(Kind):
     name = "layer_norm"
     family = "norm"
     title = "LayerNorm"
+    elsewhere = ("ln",)
     numbers = {"eps": "eps"}
 
     eps: RealNumber = Field(1e-5, description="added to the variance, inside the root")

@@ -88,7 +88,9 @@ def _product_shape(left: Shape, right: Shape) -> Shape:
     lead = _leading(left, right)
     inner = right[-2] if len(right) > 1 else right[-1]
     if left[-1] != inner:
-        help = "the last axis of the left operand meets the first of the matrix on the right; `.T` swaps its axes"
+        met = "the only axis" if len(right) == 1 else "the first axis" if len(right) == 2 else "the last axis but one"
+        help = f"the last axis on the left meets {met} on the right"
+        help += "; `.T` swaps the last two axes" if len(right) > 1 else ""
         raise Misfit("BG102", "inner sizes differ: {} against {}", left[-1], inner, help=help, blame=1)
     return (*lead, *(left[-2:-1] if len(left) > 1 else ()), *(right[-1:] if len(right) > 1 else ()))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from blockgraph.cli.arguments import Parser, tolerance
 from blockgraph.cli.runs import Prepared, Unready, add_arguments, prepare
 from blockgraph.cli.terminal import Terminal
-from blockgraph.errors import Finding, Place
+from blockgraph.errors import Finding, InputError, Place
 
 if TYPE_CHECKING:
     from blockgraph.compare import Comparison, Difference
@@ -61,8 +61,21 @@ def _reference(options: Namespace, ready: Prepared) -> dict[str, Any]:
     if options.second.endswith(ARRAYS):
         return read_arrays(options.second)
     # op by op, as the first is run: what is rounded differently would hide where the two part
-    other = replace(prepare(options.second, options).program, plan=False)
-    return dict(other.trace(ready.inputs, ready.params))
+    other = prepare(options.second, options)
+    _refuse_other_inputs(ready, other, options)
+    return dict(replace(other.program, plan=False).trace(ready.inputs, ready.params))
+
+
+def _refuse_other_inputs(first: Prepared, second: Prepared, options: Namespace) -> None:
+    """What takes other inputs cannot run on the same ones. Raises InputError (BG302)."""
+    told = [
+        ", ".join(f"{name} {array.shape}{' of ids' * (array.dtype.kind in 'iu')}" for name, array in one.inputs.items())
+        for one in (first, second)
+    ]
+    if told[0] != told[1]:
+        message = f"the two specs take different inputs: {told[0] or 'none'} against {told[1] or 'none'}"
+        help = "compare specs that take the same; `blockgraph diff` tells any two specs apart without running them"
+        raise InputError([Finding("BG302", message, Place(options.second), help)])
 
 
 def _not_finite(comparison: Comparison) -> Iterator[Finding]:
