@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -97,8 +97,8 @@ class Program(Displayed):
         nodes = self.flat.parameters
         return {name: nodes[name].op for name in self.flat.draws if isinstance(name, str)}  # type: ignore[misc]
 
-    def _need(self, symbols: set[str], numbers: Mapping[str, int]) -> None:
-        missing = sorted(symbols - numbers.keys())
+    def _need(self, symbols: Iterable[str], numbers: Mapping[str, int]) -> None:
+        missing = sorted({*symbols} - numbers.keys())
         if missing:
             places = {name: self.spec.document.key(("dims", name)) for name in missing}
             raise InputError(
@@ -170,10 +170,10 @@ class Program(Displayed):
     def memory(self, dtype: Any = "float64", *, traced: bool = False, **sizes: int) -> MemoryReport:
         """The bytes that a run takes, told before it: `total`, of `parameters`, of `inputs`, of `values`.
 
-        Nothing of that size is allocated. Sizes are as in `sample`; `traced` is for a run that keeps every named value.
-        Raises InputError for a dim without a number.
+        Nothing of that size is allocated. Sizes as in `sample`; `traced` keeps every named value. Raises InputError.
         """
         numbers, dtype = self.sizes(**sizes), np.dtype(dtype)
+        self._need(self.flat.symbols, numbers)
         report = memory(self.graph, numbers, dtype.name, traced)
         if not self.plan:
             return report
@@ -324,7 +324,7 @@ class Program(Displayed):
         refuse_no_params(self.spec, params)
         dtype = _dtype_of(params, x)
         inputs, numbers = bind_inputs(self.spec, self.graph, x, dtype)
-        self._need({s for node in self.flat.nodes for s in node.op.symbols}, numbers)  # type: ignore[union-attr]
+        self._need(self.flat.symbols, numbers)
         return inputs, checked_params(self.spec, self.parameters, params, numbers, dtype), numbers
 
 

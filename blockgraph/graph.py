@@ -228,6 +228,11 @@ class Graph:
         return found
 
     @cached_property
+    def symbols(self) -> frozenset[str]:
+        """The sizes that stand in options of its ops, without those of the bodies of stacks."""
+        return frozenset(symbol for node in self.nodes if isinstance(node.op, Op) for symbol in node.op.symbols)
+
+    @cached_property
     def only_readers(self) -> dict[int, Node]:
         """The one node that reads a value, for values that only one operand is and the graph does not return."""
         found: dict[int, Node | None] = {port.value: None for port in self.outputs}

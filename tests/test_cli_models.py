@@ -154,3 +154,13 @@ model:
 """
     (tmp_path / "s.yaml").write_text(text)
     assert answer(capsys, command, tmp_path / "s.yaml", "--batch", 1, "--time", 4)["findings"] == []
+
+
+@pytest.mark.parametrize("command", ["run", "gradcheck"])
+def test_a_window_without_a_number_is_told(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sublayer = "{kind: attention, heads: H, mask: causal, window: W}"
+    (tmp_path / "s.yaml").write_text(
+        f"dims: {{C: 8, H: 2, W: }}\nblock: {{norm: layer_norm, sublayers: [{sublayer}]}}\n"
+    )
+    (finding,) = answer(capsys, command, tmp_path / "s.yaml", code=1)["findings"]  # type: ignore[misc]
+    assert (finding["code"], finding["message"]) == ("BG038", "`W` has no number")

@@ -14,8 +14,10 @@ import pytest
 import blockgraph as bg
 from blockgraph.plan import compiled
 from blockgraph.plan.blas import blas
+from blockgraph.plan.kernels import attention
 from blockgraph.plan.memory import Life, place
 from tests.agreement import compare, main, scattered, stirred
+from tests.bench import cases
 
 ROOT = Path(__file__).parent.parent
 SPECS = sorted((ROOT / "specs").glob("*.yaml")) + sorted((ROOT / "specs" / "layouts").glob("*.yaml"))
@@ -24,9 +26,11 @@ SHAPES: list[dict[str, int]] = [{"B": 2, "T": 7}, {"B": 1, "T": 1}, {"B": 3, "T"
 
 @pytest.fixture
 def team(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Threads of our own however little there is to do."""
+    """Threads of our own however little there is to do, and attention in many blocks that look at their scores."""
     monkeypatch.setattr(compiled, "MIN_FLOPS", 0)
     monkeypatch.setattr(compiled, "MIN_ROWS", 0)
+    monkeypatch.setattr(attention, "SMALL", 0)
+    monkeypatch.setattr(attention, "QUERIES", 5)
 
 
 @pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
@@ -221,6 +225,18 @@ def test_the_hidden_rows_of_a_feed_forward_never_exist_whole() -> None:
     planner = program._planner
     plan = planner.ready(planner.request({"x": x}, params, {"B": 1, "T": 4096, "C": 128, "H": 4}, (), 1)).plan
     assert plan.bytes < 4 * 4 * 4096 * 128 + 4 * (1 << 20)
+
+
+@pytest.mark.parametrize("mask", ["full", "causal"])
+def test_a_block_in_primitive_ops_has_the_plan_of_the_kinds(mask: str) -> None:
+    plans = []
+    for spec in (cases.gpt_block(mask), cases.gpt_block_spelled(mask)):
+        program = bg.compile(spec)
+        numbers, dtype = program.sizes(B=2, T=128), np.dtype("float32")
+        plans.append(program._planner.ready(program._planner.foreseen({"x": dtype}, dtype, numbers)).plan)
+    built_in, spelled = plans
+    assert [type(step.op) for step in spelled.steps.steps] == [type(step.op) for step in built_in.steps.steps]
+    assert (spelled.calls, spelled.bytes, len(spelled.stages)) == (built_in.calls, built_in.bytes, len(built_in.stages))
 
 
 def test_the_number_of_threads_is_the_environments(monkeypatch: pytest.MonkeyPatch) -> None:

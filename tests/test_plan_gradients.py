@@ -23,6 +23,7 @@ from blockgraph.ops.rope import Rope
 from blockgraph.ops.softmax import Softmax
 from blockgraph.plan import again, compiled, segments, stages
 from blockgraph.plan.compiled import Plan
+from blockgraph.plan.kernels import attention, attention_backward
 from blockgraph.plan.planner import Ready
 from blockgraph.plan.rows import pointwise
 from tests.agreement import differences, with_plan
@@ -37,6 +38,9 @@ def team(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "MIN_ROWS", 0)
     monkeypatch.setattr(again, "LEAST", 0)
     monkeypatch.setattr(stages, "LARGE", 0)
+    monkeypatch.setattr(attention, "SMALL", 0)
+    for kernels in (attention, attention_backward):
+        monkeypatch.setattr(kernels, "QUERIES", 5)
 
 
 @pytest.mark.parametrize("path", FILES, ids=NAMES)
