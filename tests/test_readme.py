@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import blockgraph as bg
+from blockgraph.cli import main
 from blockgraph.report import formatted
 from blockgraph.same import same_graph
 
@@ -30,14 +32,19 @@ def test_the_two_forms_of_the_first_block_are_one_graph() -> None:
     assert same_graph(bg.compile(SPECS[0]).graph, bg.compile(SPECS[1]).graph)
 
 
-def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
+def test_the_python_of_the_readme_runs_and_leaves_what_its_command_continues(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "specs").symlink_to(ROOT / "specs")
+    monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for code in PYTHON:
-        for file in ("weights.safetensors", "pre_norm.svg"):
-            code = code.replace(file, f"{tmp_path}/{file}")
         exec(compile(code, "README.md", "exec"), names)
     assert names["y"].shape == (1, 6, 128)  # type: ignore[attr-defined]
+    (command,) = re.findall(r"^blockgraph (generate .*drawn.safetensors.*)$", README, re.MULTILINE)
+    capsys.readouterr()
+    assert main(shlex.split(command)) == 0
+    assert len(capsys.readouterr().out.split()) >= 8
 
 
 def test_the_finding_that_the_readme_shows_is_what_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
