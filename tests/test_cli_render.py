@@ -157,7 +157,7 @@ def test_a_bitmap_that_was_made_smaller_says_so(
     code, out, err = run("render", SPEC, "-o", "a.png", "--format", format)
     told = json.loads(out)["findings"][0]["message"] if format == "json" else err.splitlines()[0]
     assert code == 0
-    assert "made smaller by the factor 0.223" in told
+    assert "made smaller by the factor 0.446" in told
     assert format == "json" or err.startswith("warning BG953 a.png")
     assert Path("a.png").exists()
 

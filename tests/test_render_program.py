@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import shutil
 import stat
+import struct
 import time
 from pathlib import Path
 
 import pytest
 
-from blockgraph.drawing import draw, find_dot, picture, program, to_dot
+from blockgraph.drawing import Rankdir, draw, find_dot, picture, program, to_dot
 from blockgraph.errors import EnvironmentFailure
+from blockgraph.graph import Graph
 from tests.test_render_samples import folded, pre_norm
 
 DOT = to_dot([pre_norm()])
@@ -148,8 +151,33 @@ def test_a_bitmap_that_was_made_smaller_brings_a_warning(tmp_path: Path, monkeyp
     image, (warning,) = picture(DOT, "png")
     assert image == b"\x89PNG IEND"
     assert (warning.code, warning.severity) == ("BG953", "warning")
-    assert "0.223" in warning.message
+    assert "by the factor 0.446 and" in warning.message  # of twice the plain size
     assert "SVG or PDF" in warning.help
+
+
+def test_a_bitmap_that_only_lost_some_of_its_second_pixels_brings_no_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = "dot: graph is too large for cairo-renderer bitmaps. Scaling by 0.613224 to fit"
+    program = fake(tmp_path, f"cat >/dev/null; printf '\\211PNG IEND'; echo '{words}' >&2")
+    monkeypatch.setenv("BLOCKGRAPH_DOT", str(program))
+    assert picture(DOT, "png") == (b"\x89PNG IEND", ())
+
+
+@pytest.mark.skipif(find_dot() is None, reason="there is no Graphviz program")
+@pytest.mark.parametrize("graphs", [[pre_norm()], [folded()], [pre_norm(), folded()]], ids=["one", "stack", "two"])
+@pytest.mark.parametrize("rankdir", ["BT", "LR"])
+def test_a_bitmap_has_whole_pixels_up_to_its_rim_and_twice_as_many_as_at_96_dpi(
+    graphs: list[Graph], rankdir: Rankdir
+) -> None:
+    dot = to_dot(graphs, rankdir=rankdir)
+    left, bottom, right, top = map(float, re.findall(r'graph \[layout=.*? bb="([^"]*)"', dot)[0].split(","))
+    pads = map(float, re.findall(r'pad="([^"]*)"', dot)[0].split(","))
+    points = [side + 2 * 72 * pad for side, pad in zip((right - left, top - bottom), pads, strict=True)]
+    pixels = [side * 96 / 72 for side in points]
+    assert pixels == pytest.approx([round(side) for side in pixels], abs=1e-3)
+    png = draw(dot, "png")
+    assert struct.unpack(">II", png[16:24]) == tuple(2 * round(side) for side in pixels)
 
 
 @pytest.mark.parametrize("format", ["svg", "png", "pdf"])

@@ -30,6 +30,8 @@ OUTPUT: Final = 128 << 20
 WORDS: Final = 1 << 16
 STARTS: Final = {"svg": (b"<?xml", b"<svg"), "png": (b"\x89PNG",), "pdf": (b"%PDF",)}
 ENDS: Final = {"svg": b"</svg>", "png": b"IEND", "pdf": b"%%EOF"}
+SHARP: Final = 2
+"""A bitmap has twice the pixels of the picture at its plain size, for screens that show it so and for slides."""
 SCALED: Final = re.compile(r"Scaling by ([0-9.]+) to fit")
 
 
@@ -71,7 +73,8 @@ def picture(dot: str, format: Format) -> tuple[bytes, tuple[Finding, ...]]:
     if code != 0 or not _is_picture(output, format):
         raise EnvironmentFailure([_failed(program, format, _said(words, code, bool(output)))])
     scaled = SCALED.search(words)
-    notes = (_scaled(program, scaled[1]),) if scaled else ()
+    factor = float(scaled[1]) * SHARP if scaled else 1.0
+    notes = (_scaled(program, f"{factor:.3g}"),) if factor < 1 else ()
     return (plain_svg(output) if format == "svg" else output), notes
 
 
@@ -113,7 +116,7 @@ class _Reader(Thread):
 def _run(program: str, format: Format, dot: str) -> tuple[bytes, str, int]:
     """Output, words and exit code; a program that takes too long or writes too much is ended with all its children."""
     pipe = subprocess.PIPE
-    command = [program, f"-T{format}"]
+    command = [program, f"-T{format}", *((f"-Gdpi={96 * SHARP}",) if format == "png" else ())]
     try:
         child = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
     except OSError as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from math import ceil
 from typing import Final
 
 from blockgraph.dims import Dim
@@ -26,6 +27,8 @@ from blockgraph.drawing.trail import trail
 from blockgraph.records import dataclass
 
 BETWEEN: Final = 24.0  # figures
+PAPER: Final = 10.8  # around a figure at least
+WHOLE: Final = 3  # points are 4 pixels at 96 dpi
 
 
 def _defaults(theme: Theme) -> str:
@@ -73,11 +76,11 @@ def write(
         figures, _side_by_side(figures) if axes.upright else _one_above_another(figures), strict=True
     ):
         body += figure.statements(ids, top)
-        bounds = figure.moved(figure.outer(top))
-        ids.bounds = bounds if ids.bounds is None else ids.bounds.join(bounds)
+        outer = figure.moved(figure.outer(top))
+        ids.bounds = outer if ids.bounds is None else ids.bounds.join(outer)
     box = _box(ids.bounds or Frame(0, 0, 1, 1))
-    graph = f'layout=nop2, outputorder=edgesfirst, bb="{box}", pad=0.15, fontname="Arial", bgcolor="{theme.paper}"'
-    graph += ', label=""'
+    graph = f'layout=nop2, outputorder=edgesfirst, bb="{box}", pad="{_pads(box)}", fontname="Arial", '
+    graph += f'bgcolor="{theme.paper}", label=""'
     dot = "".join([f"digraph {{\n  graph [{graph}];\n", _defaults(theme), *body, "}\n"])
     return Written(dot, ids.boxes, ids.plates, ids.inside)
 
@@ -330,3 +333,10 @@ def _inches(points: float) -> str:
 
 def _box(frame: Frame) -> str:
     return ",".join(_points(number) for number in (frame.left, frame.bottom, frame.right, frame.top))
+
+
+def _pads(box: str) -> str:
+    """The paper around a figure, in inches: so wide that a bitmap at 96 or 192 dpi ends with a whole pixel."""
+    left, bottom, right, top = map(float, box.split(","))
+    sides = (right - left, top - bottom)
+    return ",".join(f"{(ceil((side + 2 * PAPER) / WHOLE) * WHOLE - side) / 144:.6g}" for side in sides)
