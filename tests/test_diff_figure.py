@@ -95,6 +95,7 @@ def test_every_note_fits_into_its_box(make: object, arguments: tuple[str, ...]) 
 def test_each_kind_of_mark_differs_in_sign_and_in_line_not_in_colour_alone() -> None:
     assert len(set(SHOWN.values())) == len(set(CLASSES.values())) == len(set(LINES.values())) == 4
     assert len(set(COLOURS.values())) == 4
+    assert {line for line, _ in LINES.values()} <= {"solid", "dashed"}  # dots on a rim look like the teeth of a comb
 
 
 def test_a_difference_marks_both_sides() -> None:

@@ -121,13 +121,20 @@ def test_the_facts_are_those_worked_out_elsewhere(run: Run) -> None:
 
 
 def test_a_cache_counts_every_layer_for_one_sequence(run: Run) -> None:
-    Path("a.yaml").write_text(
-        "dims: {C: 6, H: 3, N: 5}\nblock: {norm: rms_norm, sublayers: [{kind: attention, heads: H, kv_heads: 1}]}\n"
+    text = (
+        "dims: {C: 6, H: 3, N: 5}\n"
+        "block: {norm: rms_norm, sublayers: [{kind: attention, heads: H, kv_heads: 1, mask: causal}]}\n"
         "model:\n  parts: {layers: {kind: stack, of: block, repeat: N}}\n  equations: y = layers(x)\n"
     )
-    found = facts(made(run, "a.yaml")["a.html"])
+    Path("a.yaml").write_text(text)
+    Path("b.yaml").write_text(text.replace("causal", "full"))
+    pages = made(run, "a.yaml", "b.yaml")
+    found = facts(pages["a.html"])
     assert found["KV cache, 2 bytes a number"] == [f"{5 * 2 * 1 * 2 * 2} bytes per token of T"]
-    assert found["attention"] == ["multi-query (3 heads), sees all"]
+    assert found["attention"] == ["multi-query (3 heads), causal"]
+    sees_all = facts(pages["b.html"])  # nothing of it can be run token by token
+    assert sees_all["attention"] == ["multi-query (3 heads), sees all"]
+    assert "KV cache, 2 bytes a number" not in sees_all
 
 
 def test_each_pair_is_compared_in_both_directions(run: Run) -> None:

@@ -35,7 +35,7 @@ COLOURS: Final[Mapping[Sign, str]] = {"+": "#117733", "-": "#AA3377", "~": "#AA5
 LINES: Final[Mapping[Sign, tuple[str, str]]] = {
     "+": ("solid", "2.8"),
     "-": ("dashed", "1.8"),
-    "~": ("dotted", "2.2"),
+    "~": ("solid", "2.0"),
     "!": ("dashed", "2.4"),
 }
 

@@ -35,9 +35,10 @@ def sheet(exhibit: Exhibit, structure: Structure | None) -> Sheet:
     graph = exhibit.graph
     if graph is None or structure is None:
         return Sheet(tuple(_sizes(graph)) if graph is not None else ())
-    counted = list(_counted(costs(graph, width=BYTES)))
+    proved = prove(graph)
+    counted = list(_counted(costs(graph, width=BYTES), cached=proved.causal == "proved"))
     kinds = list(_kinds(structure))
-    proofs = [("proofs", line) for line in told(prove(graph))]
+    proofs = [("proofs", line) for line in told(proved)]
     found = (*_sizes(graph), *counted, *kinds, *proofs)
     return Sheet(found, (*counted, *kinds))
 
@@ -77,7 +78,8 @@ def _sizes(graph: Graph) -> Iterator[Fact]:
         yield "needs", condition.text
 
 
-def _counted(found: Costs) -> Iterator[Fact]:
+def _counted(found: Costs, *, cached: bool) -> Iterator[Fact]:
+    """The parameters, and the cache of what is run token by token: what sees later tokens keeps none."""
     numbers = found.numbers
     if found.total is None:
         yield "parameters", "depend on the number of layers"
@@ -86,7 +88,7 @@ def _counted(found: Costs) -> Iterator[Fact]:
     yield "parameters", _count(weights.total, numbers)
     if weights.active != weights.total:
         yield "active parameters", _count(weights.active, numbers)
-    caches = found.cache_per_position or {}
+    caches = (found.cache_per_position or {}) if cached else {}
     if caches:
         each = (f"{_count(size, numbers)} bytes per token of {axis}" for axis, size in caches.items())
         yield f"KV cache, {BYTES} bytes a number", ", ".join(each)
