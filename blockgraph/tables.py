@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 LINE: Final = "─"
 ASCII_LINES: Final = "    \n    \n -- \n    \n    \n    \n    \n    \n"
-TOKEN: Final = re.compile(r"[^\s(,+*/@-]*[\s(,+*/@-]+|[^\s(,+*/@-]+")
-"""What stays together where a cell is broken into lines."""
+WORD: Final = re.compile(r"\s*\S+(?: [-+](?=\s))?")
+"""What stays together where a cell is broken into lines: a term and the sign behind it."""
+TOKEN: Final = re.compile(r"(?:\*\*|[^\s(,+*/@-])*[\s(,+*/@-]+|(?:\*\*|[^\s(,+*/@-])+")
+"""What stays together of a word that is longer than a line."""
 LEAST: Final = 16
 """Characters that a column keeps when it must wrap."""
 MOST: Final = 200
@@ -29,11 +31,15 @@ MOST: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column. `right` is for numbers; `wrap` lets it break over several lines where the screen is narrow."""
+    """One column. `right` is for numbers.
+
+    Where the screen is narrow one that may `wrap` breaks over several lines, and a `spare` one is left out at last.
+    """
 
     title: str
     right: bool = False
     wrap: bool = False
+    spare: bool = False
 
 
 def table(head: Sequence[Column], rows: Sequence[Sequence[str]], console: Console, width: int = 80) -> str:
@@ -46,18 +52,8 @@ def table(head: Sequence[Column], rows: Sequence[Sequence[str]], console: Consol
     from rich.text import Text
 
     cells = [[_shown(cell, console) for cell in row] for row in rows]
-    widths = [max(map(columns, (one.title, *(row[index] for row in cells)))) for index, one in enumerate(head)]
-    gap = 2 if sum(widths) + 2 * (len(head) - 1) <= width else 1
-    least = sum(min(size, LEAST) if one.wrap else size for one, size in zip(head, widths, strict=True)) + gap * (
-        len(head) - 1
-    )
-    room = (
-        max(width, least)
-        - gap * (len(head) - 1)
-        - sum(size for one, size in zip(head, widths, strict=True) if not one.wrap)
-    )
-    share = max(LEAST, room // max(1, sum(one.wrap for one in head)))
-    cells = [[_broken(cell, share) if one.wrap else cell for one, cell in zip(head, row, strict=True)] for row in cells]
+    head, cells, sizes, gap = _fitted(head, cells, width)
+    cells = [[_broken(cell, size) for size, cell in zip(sizes, row, strict=True)] for row in cells]
     style = box.SIMPLE_HEAD if console.shown(LINE) == LINE else box.Box(ASCII_LINES, ascii=True)
     drawn = Table(box=style, show_edge=False, pad_edge=False, padding=(0, 0, 0, gap - 1))
     for one in head:
@@ -65,7 +61,42 @@ def table(head: Sequence[Column], rows: Sequence[Sequence[str]], console: Consol
         drawn.add_column(Text(one.title), justify=side, no_wrap=not one.wrap, overflow="fold")
     for row in cells:
         drawn.add_row(*map(Text, row))
-    return _printed(drawn, max(width, least), console)
+    return _printed(drawn, max(width, sum(sizes) + gap * (len(head) - 1)), console)
+
+
+def _fitted(
+    head: Sequence[Column], cells: list[list[str]], width: int
+) -> tuple[Sequence[Column], list[list[str]], list[int], int]:
+    """The columns that have room, their cells, how wide each is, and the gap between two."""
+    full = [max(map(columns, (one.title, *(row[index] for row in cells)))) for index, one in enumerate(head)]
+    if sum(full) + 2 * (len(head) - 1) <= width:
+        return head, cells, full, 2
+    least = [
+        min(size, max(LEAST, *(_longest(row[index]) for row in cells), _longest(one.title))) if one.wrap else size
+        for index, (one, size) in enumerate(zip(head, full, strict=True))
+    ]
+    room = width - len(head) + 1
+    spare = next((index for index, one in enumerate(head) if one.spare), None)
+    if sum(least) > room and spare is not None:
+        kept = [row[:spare] + row[spare + 1 :] for row in cells]
+        return _fitted([*head[:spare], *head[spare + 1 :]], kept, width)
+    if sum(least) > room:  # at last a name is cut
+        least = [min(size, LEAST) if one.wrap else size for one, size in zip(head, least, strict=True)]
+    return head, cells, _shared(least, full, room), 1
+
+
+def _shared(least: list[int], full: list[int], room: int) -> list[int]:
+    """What each column gets of the room, from the least it needs to what its widest cell takes."""
+    sizes = list(least)
+    while sum(sizes) < room and sizes != full:
+        narrow = min((index for index in range(len(sizes)) if sizes[index] < full[index]), key=sizes.__getitem__)
+        sizes[narrow] += 1
+    return sizes
+
+
+def _longest(cell: str) -> int:
+    """The longest stretch of a cell that is not broken."""
+    return max((columns(token.rstrip()) for token in TOKEN.findall(cell)), default=0)
 
 
 def real(number: float) -> str:
@@ -92,13 +123,15 @@ def _printed(drawn: Table, width: int, console: Console) -> str:
 
 
 def _broken(cell: str, width: int) -> str:
-    """A cell in lines of at most `width` columns, broken at spaces, and behind brackets, commas and signs."""
+    """A cell in lines of at most `width` columns, broken between terms; a longer term behind brackets and signs."""
     lines = [""]
-    for token in TOKEN.findall(cell):
-        if lines[-1] and columns(lines[-1]) + columns(token.rstrip()) > width:
-            lines[-1] = lines[-1].rstrip()
-            lines.append("")
-        lines[-1] += token
+    for word in WORD.findall(cell):
+        whole = columns(word.strip()) <= width
+        for token in [word] if whole else TOKEN.findall(word):
+            if lines[-1] and columns(lines[-1]) + columns(token.rstrip()) > width:
+                lines[-1] = lines[-1].rstrip()
+                lines.append("")
+            lines[-1] += token.lstrip() if len(lines) > 1 and not lines[-1] else token
     return "\n".join(lines)
 
 

@@ -75,12 +75,14 @@ def _unknown(word: str) -> int:
 
 
 def _overview() -> str:
+    from textwrap import fill
+
     from blockgraph.cli.commands import names, summary_of
 
-    listed = "".join(f"  {name:<9} {summary_of(name)}\n" for name in names())
+    listed = "".join(f"{fill(f'  {name:<9} {summary_of(name)}', 80, subsequent_indent=' ' * 12)}\n" for name in names())
     return (
         "usage: blockgraph COMMAND ...\n\n"
-        "One spec file of a transformer gives the proof that its shapes fit, its numbers and its picture.\n\n"
+        "One spec file of a transformer gives the proof that its shapes fit, its numbers\nand its picture.\n\n"
         f"commands:\n{listed}\n"
         "  --help     this text; after a command, its options and examples\n"
         "  --version  the version\n\n"

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import re
+import textwrap
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Final, NoReturn
 
 from blockgraph.errors import near
 from blockgraph.report import escape
 
 FORMATS: Final = ("full", "concise", "json")
+WIDTH: Final = 80
+"""Columns of what is read without a screen: helps and examples."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -31,12 +36,52 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {escape(message)}\ntry `{self.prog} --help`\n")
 
 
+def indented(line: str, width: int) -> list[str]:
+    """A line two columns in, on several where it is longer than the screen."""
+    return _wrapped(line, max(width, 20), "  ", "    ")
+
+
+def narrow(text: str, width: int = WIDTH) -> str:
+    """A text in lines of at most `width` columns: paragraphs anew, commands at their options, behind a backslash."""
+    rows: list[str] = []
+    for (indent, is_command), group in groupby(text.splitlines(), _kind_of_line):
+        lines = list(group)
+        if all(len(line) <= width for line in lines):
+            rows += lines
+        elif is_command:
+            rows += [row for line in lines for row in _command(line, width)]
+        else:
+            rows += _wrapped(" ".join(map(str.strip, lines)), width, indent, indent)
+    return "\n".join(rows)
+
+
+def _kind_of_line(line: str) -> tuple[str, bool]:
+    bare = line.lstrip()
+    return line[: len(line) - len(bare)], bare.startswith("blockgraph ")
+
+
+def _command(line: str, width: int) -> list[str]:
+    rows: list[str] = []
+    for word in re.split(r" (?=--?[a-z])", line):
+        if rows and len(rows[-1]) + len(word) + 3 <= width:
+            rows[-1] += f" {word}"
+        else:
+            rows.append(f"      {word}" if rows else word)
+    return [*(f"{row} \\" for row in rows[:-1]), rows[-1]]
+
+
+def _wrapped(line: str, width: int, first: str, others: str) -> list[str]:
+    return textwrap.wrap(
+        line, width, initial_indent=first, subsequent_indent=others, break_long_words=False, break_on_hyphens=False
+    )
+
+
 def command_parser(name: str, summary: str, examples: str, formats: Sequence[str] = FORMATS) -> Parser:
     """The parser of one command, with its examples at the end of its help and the options that all commands have."""
     parser = Parser(
         prog=f"blockgraph {name}",
-        description=summary,
-        epilog=f"examples:\n{examples}",
+        description=narrow(summary),
+        epilog=narrow(f"examples:\n{examples}"),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

@@ -23,8 +23,8 @@ TARGET: Final = re.compile(r"^[\w, ]+ = ")
 COLUMNS: Final = (
     Column("step"),
     Column("equation", wrap=True),
-    Column("op"),
-    Column("shape"),
+    Column("op", spare=True),
+    Column("shape", spare=True),
     Column("sizes"),
     Column("RMS", right=True),
 )

@@ -148,6 +148,7 @@ def _fixed(name: str, one: Examined, options: Namespace, terminal: Terminal) -> 
 
 
 def _summary(one: Examined, terminal: Terminal) -> str:
+    from blockgraph.cli.arguments import indented
     from blockgraph.facts import prove, told
     from blockgraph.report import summary
 
@@ -158,13 +159,13 @@ def _summary(one: Examined, terminal: Terminal) -> str:
     if not one.ok or one.checked is None or one.checked.graph is None:
         return text
     graph = one.checked.graph
-    text += f"  {_ports(graph, graph.inputs)} -> {_ports(graph, graph.outputs)}\n"
-    text += f"  parameters: {_parameters(graph)}\n"
-    for condition in graph.conditions:
-        text += f"  {_condition(condition, graph.dims)}\n"
-    for line in told(prove(graph)):
-        text += f"  {line}\n"
-    return text
+    lines = [
+        f"{_ports(graph, graph.inputs)} -> {_ports(graph, graph.outputs)}",
+        f"parameters: {_parameters(graph)}",
+        *(_condition(condition, graph.dims) for condition in graph.conditions),
+        *told(prove(graph)),
+    ]
+    return text + "".join(f"{row}\n" for line in lines for row in indented(line, terminal.width))
 
 
 def _condition(condition: Condition, numbers: dict[str, int]) -> str:
