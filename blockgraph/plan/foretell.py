@@ -11,7 +11,7 @@ from blockgraph.plan.steps import Step
 
 WORKING = 1 << 18
 """Bytes of a run beside what is counted here."""
-CHUNKS = 2 << 20
+CHUNKS = 3 << 20
 """Bytes that functions of one element hold while they take a chunk."""
 CALL = 600
 """Bytes of a call that is kept, with the views of arrays that it is made on."""
