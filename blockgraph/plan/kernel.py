@@ -54,8 +54,8 @@ class Emit:
         """
         if isinstance(function, np.ufunc):
             arguments = tuple(self._number(one) if isinstance(one, int | float) else one for one in arguments)
-            if function.signature is None and arguments[-1].size <= SMALL:
-                arguments = _plain(arguments)
+            if arguments[-1].size <= SMALL:
+                arguments = _plain(arguments) if function.signature is None else _alone(arguments)
         self.calls.append((function, arguments))
 
     def _number(self, value: float) -> Any:
@@ -95,6 +95,13 @@ def _plain(arrays: tuple[Any, ...]) -> tuple[Any, ...]:
     if not single or len(single) == rank:
         return arrays
     return tuple(array.squeeze(tuple(-axis for axis in single if axis <= array.ndim)) for array in arrays)
+
+
+def _alone(arrays: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Stacks of matrices without the first axes, where all have one element."""
+    while all(array.ndim > 3 and len(array) == 1 for array in arrays):
+        arrays = tuple(array[0] for array in arrays)
+    return arrays
 
 
 Write = Callable[..., None]

@@ -13,6 +13,7 @@ from blockgraph.op import real, whole
 from blockgraph.ops.attend import Attend
 from blockgraph.ops.visible import View, alibi_slopes
 from blockgraph.plan.kernel import SMALL, Emit, Task, maximum, spread
+from blockgraph.plan.kernels.products import row_sums
 from blockgraph.plan.rows import Box, boxes
 
 SCORES = 1 << 18
@@ -209,7 +210,7 @@ def _exponentials(emit: Emit, scores: Any, most: int, sinks: Any, masked: bool, 
         emit(np.subtract, scores, top, scores)
     emit(np.exp, scores, scores)
     ones = emit.full(most, 1.0)[: scores.shape[-1]]  # one row for all blocks, however many keys they see
-    emit(np.matmul, scores, ones, sums[..., 0])
+    row_sums(emit, scores, ones, sums[..., 0])
     if sinks is not None:
         emit(np.subtract, sinks, top, top)
         emit(np.exp, top, top)

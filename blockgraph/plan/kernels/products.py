@@ -30,6 +30,11 @@ def _is_quicker_by_dot(left: Any, right: Any, out: Any) -> bool:
     return bool(left.ndim == right.ndim == 2 and out.size <= SMALL and dense)
 
 
+def row_sums(emit: Emit, x: Any, ones: Any, out: Any) -> None:
+    """The sum of each row of a matrix without gaps."""
+    emit(np.dot if x.ndim == 2 and x.size <= SMALL else np.matmul, x, ones, out)
+
+
 @kernel(Einsum, product=True)
 def einsum(emit: Emit, op: Einsum, out: Any, *operands: Any) -> None:
     """All rows of one operand against all of another, as in the gradient of a matrix; the rest by its `forward`."""
