@@ -92,8 +92,7 @@ class WithSlope(Adjoint):
         """The values and their slopes."""
         (x,) = arrays
         y = self.op.curve(x)
-        with np.errstate(all="ignore"):
-            return y, np.asarray(self.op.slope(y, x)).astype(x.dtype, copy=False)
+        return y, _slope(self.op, y, x)
 
     def cost(self, types: tuple[Type, ...], outs: tuple[Type, ...]) -> Cost:
         """Twice the formula."""
@@ -112,12 +111,17 @@ class Slope(Adjoint):
     def forward(self, *arrays: Any) -> Any:
         """The slopes."""
         (x,) = arrays
-        with np.errstate(all="ignore"):
-            return np.asarray(self.op.slope(self.op.curve(x), x)).astype(x.dtype, copy=False)
+        return _slope(self.op, self.op.curve(x), x)
 
     def cost(self, types: tuple[Type, ...], outs: tuple[Type, ...]) -> Cost:
         """As the formula."""
         return Cost(elementwise=volume(outs[0].shape) * self.op.operations)
+
+
+def _slope(op: Activation, y: Any, x: Any) -> Any:
+    """The slope of a curve, in the type of x; where there is none it is not finite."""
+    with np.errstate(all="ignore"):
+        return np.asarray(op.slope(y, x)).astype(x.dtype, copy=False)
 
 
 @final
